@@ -6,7 +6,7 @@ A backup is the data folder and its store as one file; `memory export --all` mak
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -37,11 +37,11 @@ from discoclaw.cli.common import (
     stores_of,
 )
 from discoclaw.cli.usage import export_calls
+from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused, SettingsError
-from discoclaw.core.event import Record
-from discoclaw.core.history import History
 from discoclaw.core.privacy import kept_private
 from discoclaw.core.subject import person_of, user_of, user_subject
+from discoclaw.memory.exchange.archive import Archive, Loaded, is_whole, load, opened
 from discoclaw.memory.exchange.backup import (
     ARCHIVE,
     ENDING,
@@ -57,23 +57,12 @@ from discoclaw.memory.exchange.backup import (
 from discoclaw.memory.exchange.export import Form, exported, write_objects
 from discoclaw.memory.exchange.histories import Records
 from discoclaw.memory.exchange.load import Content, Imported, Items, load_file
-from discoclaw.memory.exchange.take import Report, records_for
-from discoclaw.memory.exchange.whole import (
-    PEOPLE_FIRST,
-    REST,
-    Erase,
-    Restored,
-    check,
-    is_whole,
-    opened,
-    restore,
-)
+from discoclaw.memory.exchange.restore import Erase, Restored, check, restore
+from discoclaw.memory.exchange.take import Report
 from discoclaw.memory.folder import UNPACKED, DataFolder
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.stores import shared
-from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.inspect import Inspection, held, subject_named
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line, memories
 from discoclaw.storage import Storage
@@ -217,19 +206,21 @@ def copy(
     with passing_folder(settings.data_dir / UNPACKED) as made:
         file = made / f"{source}{ENDING}"
         written(theirs, file, force=False, beside=False)
-        done, new, histories = _united(file, settings)
+        loaded, histories = _united(file, settings)
     with stores_of(settings) as stores:
         target = stores.used.name
         for subject, content in histories.items():
             there = held(stores.used, subject)
+            assert isinstance(content, Records)
             lacking = {one.id for one in content.records} - {one.id for one in there.history.records}
-            if there.faults or len(lacking) > done[subject].erased:
+            if there.faults or len(lacking) > loaded.reports[subject].erased:
                 raise MemoryFault(f"{subject} is not complete in {target}; run `discoclaw memory verify`")
-    for subject, report in done.items():
+    for subject, report in loaded.reports.items():
         if not report.nothing or report.erased:
             say(f"{subject}: {_sentence(subject, report)}")
-    texts = f"{count(new[ROLLING], 'summary')} of conversations and {count(new[CURSORS], 'cursor')}"
-    say(f"Copied from {source} to {target}: {count(len(done), 'history')}, {texts}.")
+    copied, cursors = count(len(loaded.reports), "history"), count(loaded.count(CURSORS), "cursor")
+    summaries = count(loaded.count(ROLLING), "summary")
+    say(f"Copied from {source} to {target}: {copied}, {summaries} of conversations and {cursors}.")
     say(f"Each history was read again in {target}, and none lacks a record. {source} keeps what it has.")
 
 
@@ -259,19 +250,17 @@ def import_(
     plan = _plan(imported, who)
     settings = settings_module.load()
     summaries = imported.summaries if who is None else {}
-    done: dict[str, Report] = {}
 
-    async def work(storage: Storage) -> int:
-        await _try_all(storage.memory, plan, settings.max_items)
-        await _take_all(storage.memory, plan, done)
+    async def work(storage: Storage) -> tuple[Loaded, int]:
+        loaded = await load(Archive(plan), storage.memory, now_ms=now_ms, origin=_origin())
         for subject, content in plan.items():
             used = content.accessed if isinstance(content, Items) else {}
             await access.bring(storage.memory, storage.cursors, subject, used)
         people = {user for subject in all_subjects(settings) if (user := user_of(subject)) is not None}
-        return await _bring_summaries(storage, summaries, people)
+        return loaded, await _bring_summaries(storage, summaries, people)
 
-    brought = run_on_storage(work)
-    _say_imported(imported.what, done, as_json, summaries=brought)
+    loaded, brought = run_on_storage(work)
+    _say_imported(imported.what, loaded.reports, as_json, summaries=brought)
     if summaries and not as_json:
         say(f"{count(brought, 'summary')} of conversations imported, {len(summaries) - brought} left out.")
 
@@ -279,63 +268,34 @@ def import_(
 def _import_all(path: Path, who: str | None, as_json: bool) -> None:
     """Import a whole store, or one person from it."""
     only = subject_named(who) if who is not None else None
-    done, new, _ = _united(path, settings_module.load(), only)
-    summaries, cursors = new.get(ROLLING, 0), new.get(CURSORS, 0)
-    _say_imported(f"the store in {path.name}", done, as_json, summaries=summaries, cursors=cursors)
+    loaded, _ = _united(path, settings_module.load(), only)
+    summaries, cursors = loaded.count(ROLLING), loaded.count(CURSORS)
+    _say_imported(f"the store in {path.name}", loaded.reports, as_json, summaries=summaries, cursors=cursors)
     if only is None and not as_json:
         say(f"{count(summaries, 'summary')} of conversations and {count(cursors, 'cursor')} imported.")
 
 
-def _united(
-    path: Path, settings: Settings, only: str | None = None
-) -> tuple[dict[str, Report], Mapping[str, int], Mapping[str, Records]]:
+def _united(path: Path, settings: Settings, only: str | None = None) -> tuple[Loaded, Mapping[str, Content]]:
     """Add a whole store, or one subject of it, to the store that is used.
 
-    Returns what was done for each subject, how many texts each folder got, and the histories that came.
+    Returns what was done, and the histories that came.
     """
-    done: dict[str, Report] = {}
-    with opened(path, settings.data_dir, now_ms=now_ms()) as whole:
-        if only is not None and only not in whole.subjects:
+    with opened(path, settings.data_dir, now_ms=now_ms()) as archive:
+        if only is not None and only not in archive.subjects:
             raise Refused(f"the store in {path.name} has nothing about {only}")
 
-        async def work(storage: Storage) -> Mapping[str, int]:
+        async def work(storage: Storage) -> Loaded:
             memory = storage.memory
             if only is None:  # who opted out or was erased comes first, as it decides about the rest
                 try:
-                    memory.bring_decisions(whole.disk)
+                    memory.bring_decisions(archive.disk)
                 except MemoryFault as fault:
                     note(str(fault))
-            await read_in_thread(whole.without_erased, memory.disk, erasing(settings))
-            plan = whole.subjects if only is None else {only: whole.subjects[only]}
-            await _try_all(memory, plan, settings.max_items)
-            if only is None:
-                whole.take(memory.disk, PEOPLE_FIRST)
-            await _take_all(memory, plan, done)
-            return whole.take(memory.disk, REST) if only is None else {}
+            await read_in_thread(archive.without_erased, memory.disk, erasing(settings))
+            wanted = archive if only is None else Archive({only: archive.subjects[only]})
+            return await load(wanted, memory, now_ms=now_ms, origin=_origin())
 
-        return done, run_on_storage(work), whole.subjects
-
-
-async def _try_all(memory: Memory, plan: Mapping[str, Content], max_items: int) -> None:
-    """Raise whatever speaks against importing one of the subjects, without writing anything."""
-    for subject, content in plan.items():
-        lines = memory.ledgers.log(subject)
-        history = await memory.history(subject)
-        if damage := ledger.read(lines).damage:
-            raise MemoryFault(f"{lines.path.name}, {damage[0]}; run `discoclaw memory verify --repair` first")
-        _taking(content, memory.erased_at(subject))(history, now_ms(), max_items)
-
-
-async def _take_all(memory: Memory, plan: Mapping[str, Content], done: dict[str, Report]) -> None:
-    """Add what was imported to each subject, and report it in `done`. Raises Refused and MemoryFault."""
-    for subject, content in plan.items():
-        try:
-            done[subject] = await memory.act(subject, _taking(content, memory.erased_at(subject)))
-        except MemoryFault as fault:
-            raise MemoryFault(
-                f"{fault}; {len(done)} of {count(len(plan), 'person')} had been imported before. "
-                "Repeat the import once that is fixed: nothing is imported twice"
-            ) from fault
+        return run_on_storage(work), archive.subjects
 
 
 def _say_imported(what: str, done: Mapping[str, Report], as_json: bool, **more: int) -> None:
@@ -361,12 +321,8 @@ def _plan(imported: Imported, who: str | None) -> dict[str, Content]:
     return {user_subject(user): content for user, content in imported.subjects.items() if user is not None}
 
 
-def _taking(content: Content, erased_at: int) -> Callable[[History, int, int], tuple[list[Record], Report]]:
-    """What makes the records that an import adds to one subject, when the store asks for them."""
-    origin = replace(CLI_ORIGIN, dm_privacy=settings_module.load().dm_privacy)
-    return lambda history, now, most: records_for(
-        content, history, now_ms=now, max_items=most, origin=origin, erased_at=erased_at
-    )
+def _origin() -> Origin:
+    return replace(CLI_ORIGIN, dm_privacy=settings_module.load().dm_privacy)
 
 
 async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], people: set[str]) -> int:

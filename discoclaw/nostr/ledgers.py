@@ -20,18 +20,17 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema, NostrError, UnreadableContent
-from discoclaw.core.event import Commit, Event, Record, Ref, decode_line, record_of_json
+from discoclaw.core.event import Commit, Event, Record, decode_line, record_of_json
 from discoclaw.core.history import History, in_order
 from discoclaw.core.item import MAX_TEXT, item_id, triple_text
 from discoclaw.core.live import Signed
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import collapse, scrub
-from discoclaw.core.times import iso_ms, ms_of_iso
+from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.nostr.event import MAX_PLAINTEXT, canonical
 from discoclaw.nostr.schemas import APP, LEDGER, NPUB, DecryptedEvent, EventTemplate, Names, UnreadableEvent
@@ -273,8 +272,6 @@ def split(text: str) -> Iterator[str]:
 # ----------------------------------------------------------------------
 # Rebuilds ledgers from events: records with correct hashes, in the order in which they were written.
 
-BY = "recovery"
-"""The author that mends name."""
 MAX_PARTS = 10_000
 """Parts of one record that are put together: 180 MB. More is a damaged number."""
 
@@ -337,52 +334,6 @@ def rebuild_ledgers(
         ledger.lines.append(line)
         ledger.events += group
     return found, unreadable
-
-
-def with_mends(
-    records: Sequence[Record],
-    known: AbstractSet[str],
-    withheld: Mapping[str, str | None],
-    *,
-    after: int = -1,
-) -> tuple[tuple[Record, ...], frozenset[str]]:
-    """The records, with a mend before each that continues a commit which is neither here nor `known`.
-
-    Also the ids of the commits that are lost, which are those not `withheld` either. A mend is dated just
-    before the record after it, so that every replica writes the same mend for the same gap. Records dated
-    up to `after` (ms) need none: they were erased.
-    """
-    here = {record.id for record in records} | known
-    done = {one.head for one in records if isinstance(one, Ref) and one.action == "mend"}
-    gaps: set[str] = set()
-    result: list[Record] = []
-    for record in records:
-        when = ms_of_iso(record.timestamp)
-        # The commit that the record continues, which has to be here or be accepted as lost.
-        if isinstance(record, Commit):
-            parent = record.parent_id
-        else:
-            parent = record.head if record.action == "create" and record.head in withheld else None
-        if parent is not None and parent not in here and parent not in done and when > after:
-            metadata: dict[str, Any] = {"by": BY}
-            if parent in withheld:
-                metadata["follows"] = _last_kept(parent, withheld, here)
-            at = iso_ms(max(when - 1, after + 1))
-            result.append(Ref(action="mend", branch="", head=parent, timestamp=at, metadata=metadata))
-            done.add(parent)
-            gaps.add(parent)
-        result.append(record)
-    return tuple(result), frozenset(gaps - withheld.keys())
-
-
-def _last_kept(commit: str, withheld: Mapping[str, str | None], here: AbstractSet[str]) -> str | None:
-    """The newest commit that is here before a withheld one; None if there is none."""
-    seen: set[str] = set()
-    at: str | None = commit
-    while at is not None and at not in here and at not in seen:
-        seen.add(at)
-        at = withheld.get(at)
-    return at if at in here else None
 
 
 # ---------------------------------------------------------------------- one line

@@ -2,18 +2,22 @@
 
     1  fetch    from every relay, each to its end: deletion requests, records, views
     2  select   what is ours, the newest at each address, nothing that we deleted
-    3  parse    what can't be decrypted or parsed goes to quarantine                  (ledgers, documents)
-    4  write    documents, then ledgers; nothing that is here is lost                 (restore)
-    5  compare  with the inventory of what was published: was anything rolled back?   (report)
-    6  adopt    the outbox learns what is published already, and which relay has it
+    3  parse    what can't be decrypted or parsed goes to quarantine         (ledgers, documents)
+    4  pack     as an archive, without what was cleared or erased here since
+    5  load     the archive, as an import does; nothing here is lost           (memory/exchange/archive)
+    6  compare  with the inventory of what was published: was anything rolled back?   (report)
+    7  adopt    the outbox learns what is published already, and which relay has it
+
+A ledger that is missing here comes back byte for byte, and one that is here gets the records that it lacks.
+What a person erased here doesn't come back. What another replica erased is kept here and reported: only a
+person erases.
 
 A record that was withheld is lost with the disk, and so is what the person decided about it. If it came from
 an owner's event, that event is marked as applied (`memory/live`), so that it is not applied again.
 
 A relay that can't be reached, or doesn't end its answer, does not count as empty: the report says so. If
 no relay can be reached, nothing is done. Recovery is idempotent, and after a kill it starts again from the
-beginning. Views are written before ledgers because the followers of the ledgers read them. Knows nothing
-about who asked.
+beginning. Knows nothing about who asked.
 """
 
 import asyncio
@@ -26,11 +30,18 @@ from functools import lru_cache
 
 from discoclaw.core.errors import MemoryFault, Refused, RelayUnreachable, UnreadableContent, faulting
 from discoclaw.core.ports import Clock
-from discoclaw.core.profile import Group, Profile
-from discoclaw.core.subject import group_of, user_of
+from discoclaw.core.subject import group_of, person_of, user_of, user_subject
+from discoclaw.core.times import valid_ms
+from discoclaw.memory.conversations import clears
 from discoclaw.memory.erasing.tombstones import Tombstones
+from discoclaw.memory.exchange import archive as archives
+from discoclaw.memory.exchange.archive import Archive, Loaded, load
+from discoclaw.memory.exchange.histories import Records
+from discoclaw.memory.exchange.load import Content
 from discoclaw.memory.live import LiveConfig
+from discoclaw.memory.people import choices, tool_log
 from discoclaw.memory.purge import DONE, FOLLOWER
+from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.nostr.documents import DocumentCodec, FoundDocuments, UnitLookup
 from discoclaw.nostr.event import Event
@@ -41,14 +52,6 @@ from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.report import Progress, RecoveryReport, RelayReport, shortfall
-from discoclaw.nostr.restore import (
-    Destination,
-    RestoredLedger,
-    erased_elsewhere,
-    preview_ledger,
-    restore_documents,
-    restore_ledger,
-)
 from discoclaw.nostr.schemas import (
     APP,
     CHOICES,
@@ -67,8 +70,8 @@ from discoclaw.nostr.schemas import (
     supersedes,
     template_of,
 )
-from discoclaw.store.files import in_thread, read_in_thread, render_json, session_name
-from discoclaw.store.port import CURSORS, GROUPS, PROFILES, Disk
+from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id, session_name
+from discoclaw.store.port import CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk, Documents, Ledgers
 
 log = logging.getLogger(__name__)
 
@@ -329,9 +332,6 @@ def _content(
 
 # ---------------------------------------------------------------------- recovering
 
-PARALLEL = 4
-"""Ledgers that are written in parallel: while the disk syncs one, the next is assembled."""
-
 ADOPTED_AT_ONCE = 1_000
 """Events that the outbox stores in one transaction."""
 UNKNOWN_UNIT = "gone"
@@ -361,38 +361,17 @@ async def recover(
     _check(disk)
     tombstones = await read_in_thread(outbox.tombstones)
     found = await gathered(relays, codec, names, disk, progress, tombstones)
-    elsewhere = await read_in_thread(erased_elsewhere, memory.ledgers, names, found.deleted_addresses)
-    to = Destination(disk, memory.erased_at, memory.erased_anybody(), clock())
+    elsewhere = await read_in_thread(erased_elsewhere, disk.ledgers, names, found.deleted_addresses)
+    archive = await read_in_thread(archive_of, found.content, disk, clock())
     await purge_anew(disk)  # first, so that a kill in between changes nothing
-    files = await _put_views(found, to)
     await _mark_applied(found, disk, live, clock)  # before the records: they must not be changed in between
-    stage = Stage("writing", progress, len(found.content.ledgers))
-    written: dict[str, RestoredLedger] = {}
-    # All writers take from one iterator, so a large ledger holds up only one of them.
-    waiting = iter(sorted(found.content.ledgers))
-
-    async def write() -> None:
-        for subject in waiting:
-            one = await restore_ledger(memory, found.content.ledgers[subject], clock())
-            if one.records:
-                files.extend(await _update_view(memory, subject))
-            written[subject] = one
-            stage.add(1)
-
-    faults: list[Exception] = []
-    try:  # a group would raise an ExceptionGroup, which callers of MemoryFault don't catch
-        async with asyncio.TaskGroup() as group:
-            for _ in range(PARALLEL):
-                group.create_task(write())
-    except* MemoryFault as failed:
-        faults += failed.exceptions
-    if faults:
-        raise faults[0]
-    taken = [written[subject] for subject in sorted(written)]
+    stage = Stage("writing", progress, len(archive.subjects))
+    loaded = await load(archive, memory, now_ms=clock, tell=stage.add)
     # Last: after a kill before this, the next recovery finds everything again.
     await in_thread(adopt, found, names, outbox)
-    report = _report(found, names, taken, files, elsewhere, dry=False)
-    log.info("recovered %d records of %d memories, and %d files", report.records, report.subjects, len(files))
+    report = _report(found, names, loaded, elsewhere, dry=False)
+    files = len(report.files)
+    log.info("recovered %d records of %d memories, and %d files", report.records, report.subjects, files)
     return report
 
 
@@ -411,16 +390,14 @@ async def preview(
     """
     _check(disk)
     found = await gathered(relays, codec, names, disk, progress)
-    tombstones = Tombstones(disk)
-    await read_in_thread(tombstones.load)
-    elsewhere = await read_in_thread(erased_elsewhere, disk.ledgers, names, found.deleted_addresses)
-    to = Destination(disk, tombstones.erased_at, tombstones.any(), clock(), dry=True)
-    files = await _put_views(found, to)
-    taken = []
-    for subject, ledger in sorted(found.content.ledgers.items()):
-        here, erased_at = disk.ledgers.log(subject), tombstones.erased_at(subject)
-        taken.append(await read_in_thread(preview_ledger, ledger, here, erased_at))
-    return _report(found, names, taken, files, elsewhere, dry=True)
+
+    def look() -> RecoveryReport:
+        elsewhere = erased_elsewhere(disk.ledgers, names, found.deleted_addresses)
+        archive = archive_of(found.content, disk, clock())
+        return _report(found, names, archives.preview(archive, disk, now_ms=clock()), elsewhere, dry=True)
+
+    with faulting("cannot read the memory on this disk"):
+        return await read_in_thread(look)
 
 
 def _check(disk: Disk) -> None:
@@ -484,20 +461,90 @@ async def purge_anew(disk: Disk) -> None:
         await in_thread(forget)
 
 
-async def _put_views(found: Gathered, to: Destination) -> list[str]:
+def archive_of(content: RecoveredContent, disk: Disk, now_ms: int) -> Archive:
+    """What relays have as an archive: what was not cleared, replaced or erased here since. Blocking.
+
+    Only relays say when something was published, so what a newer state hides is left out here; all else is
+    decided when the archive is loaded. Raises MemoryFault.
+    """
+    documents, decided, texts = content.documents, Tombstones(disk), dict[str, bytes]()
+    decided.load()
+
+    def is_erased(people: Iterable[str | None], at: int) -> bool:
+        """Whether one of these people was erased since a time (ms)."""
+        return any(decided.erased_at(user_subject(one)) >= at for one in people if one is not None)
+
+    def put(folder: str, name: str, value: object) -> None:
+        texts[f"{folder}/{name}"] = render_json(value)
+
+    with faulting(f"cannot read {clears.FILE}"):
+        cleared = clears.newest([*clears.CLEARS.read(disk.log(clears.FILE)), *documents.clears])
+    kept = [one for one in documents.clears if not is_erased((one.by, person_of(one.session)), one.at)]
+    texts[clears.FILE] = clears.CLEARS.render(sorted(kept, key=lambda one: (one.at, one.id)))
+    texts[choices.FILE] = choices.render_people(documents.choices)
+    for session, summary in documents.summaries.items():
+        person, name = person_of(session), session_name(session)
+        people = {person} if person is not None else set(summary.people or ())
+        # Without authors nobody knows whose words are in it, so it may be those of anybody who was erased.
+        gone = is_erased(people, summary.updated_at) if people else decided.any()
+        if gone or clears.hidden(cleared, session, summary.updated_at):
+            continue
+        if _updated_at(disk.documents(ROLLING), name) > summary.updated_at:
+            continue
+        put(ROLLING, name, {"summary": summary.text, "updatedAt": summary.updated_at})
+        if summary.people is not None:
+            authors = {"session": session, "people": sorted(set(summary.people))}
+            put(CURSORS, session_name(f"people-{session}"), authors)
+        if summary.up_to is not None:
+            count = {"count": summary.count} if summary.count else {}
+            put(CURSORS, session_name(f"summary-{session}"), {"upTo": summary.up_to} | count)
+    for user_id, profile in documents.profiles.items():
+        # `first_seen` is in whole seconds: the erasure may lie in the same one.
+        if not is_erased([user_id], (profile.value.first_seen + 1) * 1000):
+            put(PROFILES, f"{user_id}.json", profile.value.to_json())
+    for channel_id, dated in documents.groups.items():
+        group = dated.value
+        for member, _ in dated.value.members:
+            if is_erased([member], dated.at * 1000):
+                group = group.without(member)
+        put(GROUPS, f"{channel_id}.json", group.to_json())
+    for subject, calls in documents.calls.items():
+        since = max(now_ms - tool_log.KEPT_MS, decided.erased_at(subject) + 1)
+        shown = [one for one in calls if not clears.hidden(cleared, one.session, one.at) and one.at >= since]
+        if shown:
+            texts[f"{TOOLS}/{safe_id(subject)}.jsonl"] = tool_log.CALLS.render(shown)
+    subjects = {one.subject: Records(one.records(), gaps=one.withheld) for one in content.ledgers.values()}
+    return Archive(dict[str, Content](sorted(subjects.items())), texts, ours=True)
+
+
+def _updated_at(rolling: Documents, name: str) -> int:
+    """When (ms) the summary on this disk was updated; -1 for none that makes sense."""
     try:
-        return await in_thread(restore_documents, found.content.documents, to)
-    except OSError as error:
-        raise MemoryFault(
-            f"cannot write what relays have: {error}; free some space on the disk and recover again"
-        ) from error
+        at = json.loads(rolling.find(name) or b"{}")["updatedAt"]
+        return int(at) if valid_ms(at) else -1
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return -1
+
+
+def erased_elsewhere(ledgers: Ledgers, names: Names, gone: Collection[Address]) -> dict[str, tuple[int, int]]:
+    """For each subject here, how many of its records are deleted on relays, and how many it has. Blocking.
+
+    Subjects without deleted records are left out. Raises MemoryFault when the disk fails.
+    """
+    addresses = {d for _, d in gone}
+    prefixes, found = {d.rpartition(":")[0] + ":" for d in addresses}, dict[str, tuple[int, int]]()
+    with faulting("cannot read the memories on this disk"):
+        for subject in [one for one, _ in ledgers.by_age() if names.ledger_prefix(one) in prefixes]:
+            here = ledger.read(ledgers.log(subject)).records
+            if deleted := sum(names.record(subject, one.id) in addresses for one in here):
+                found[subject] = deleted, len(here)
+    return found
 
 
 def _report(
     found: Gathered,
     names: Names,
-    taken: Sequence[RestoredLedger],
-    files: Sequence[str],
+    loaded: Loaded,
     elsewhere: Mapping[str, tuple[int, int]],
     *,
     dry: bool,
@@ -514,40 +561,13 @@ def _report(
         found.relays,
         found.collector.count,
         len(found.selection.current),
-        tuple(taken),
-        tuple(dict.fromkeys(files)),
+        loaded.reports,
+        tuple(loaded.texts),
         Counter(one.why for one in content.unreadable),
         elsewhere,
         shortfall(content.inventory, served, content.tombstones),
         dry,
     )
-
-
-async def _update_view(memory: Memory, subject: str) -> list[str]:
-    """Update the profile or group file that shows parts of a ledger, if there is one.
-
-    Returns changed files. Raises MemoryFault.
-    """
-    user_id, channel_id = user_of(subject), group_of(subject)
-    if user_id is None and channel_id is None:
-        return []
-    kind: type[Profile] | type[Group] = Profile if user_id is not None else Group
-    folder, name = PROFILES if user_id is not None else GROUPS, f"{user_id or channel_id}.json"
-    documents = memory.disk.documents(folder)
-    try:
-        before = await read_in_thread(documents.read, name)
-        value = kind.from_json(json.loads(before))
-        after = render_json(value.with_view(await memory.view(subject)).to_json())
-        if after == before:
-            return []
-        await in_thread(documents.write, name, after)
-    except (FileNotFoundError, ValueError, RecursionError):
-        return []
-    except OSError as error:
-        raise MemoryFault(
-            f"cannot write {folder}/{name}: {error}; check the disk and recover again"
-        ) from error
-    return [f"{folder}/{name}"]
 
 
 # ---------------------------------------------------------------------- what is published already

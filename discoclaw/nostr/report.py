@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from discoclaw.memory.exchange.take import Report
 from discoclaw.nostr.event import sha256
 from discoclaw.nostr.outbox import UnitInventory
-from discoclaw.nostr.restore import RestoredLedger
 from discoclaw.nostr.schemas import LEDGER, DecryptedEvent
 
 # ----------------------------------------------------------------------
@@ -110,16 +110,16 @@ class RelayReport:
 class RecoveryReport:
     """The result of a recovery: what was found on relays, and what of it is new here.
 
-    `events` counts different events of ours, `current` those that count. `unreadable` counts events that
-    can't be used, by reason; they are kept. `erased_elsewhere` has, for subjects on this disk, how many of
-    how many of their records are deleted on relays. `files` names changed files. With `dry` nothing was
-    written.
+    `events` counts different events of ours, `current` those that count. `ledgers` has what was done for each
+    subject. `unreadable` counts events that can't be used, by reason; they are kept. `erased_elsewhere` has,
+    for subjects on this disk, how many of how many of their records are deleted on relays. `files` names
+    changed files. With `dry` nothing was written.
     """
 
     relays: tuple[RelayReport, ...]
     events: int
     current: int
-    ledgers: tuple[RestoredLedger, ...] = ()
+    ledgers: Mapping[str, Report] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     unreadable: Mapping[str, int] = field(default_factory=dict)
     erased_elsewhere: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -129,12 +129,12 @@ class RecoveryReport:
     @property
     def records(self) -> int:
         """The number of records that are new here."""
-        return sum(one.records for one in self.ledgers)
+        return sum(one.records for one in self.ledgers.values())
 
     @property
     def subjects(self) -> int:
         """The number of memories in which something is new here."""
-        return sum(one.records > 0 for one in self.ledgers)
+        return sum(one.records > 0 for one in self.ledgers.values())
 
     @property
     def is_empty(self) -> bool:
@@ -148,7 +148,7 @@ class RecoveryReport:
         At least one relay served everything it has, nothing in the inventory is missing, and nothing was
         refused, lost or withheld.
         """
-        has_gaps = any(one.refused or one.lost or one.withheld for one in self.ledgers)
+        has_gaps = any(one.refused or one.lost or one.withheld for one in self.ledgers.values())
         return any(one.complete for one in self.relays) and not self.shortfall and not has_gaps
 
     def warnings(self) -> list[str]:
@@ -171,23 +171,23 @@ class RecoveryReport:
         lines += self.shortfall.warnings([one.url for one in self.relays])
         for why, count in self.unreadable.items():
             lines.append(f"{_many(count, 'event')} cannot be used and are kept in quarantine: {why}")
-        if withheld := sum(one.withheld for one in self.ledgers):
+        if withheld := sum(one.withheld for one in self.ledgers.values()):
             lines.append(
                 f"{_many(withheld, 'record')} never left the disk that wrote them, because they are "
                 "confidential or contain a key; only that disk has them"
             )
-        for ledger in self.ledgers:
+        for subject, ledger in self.ledgers.items():
             if ledger.erased:
                 lines.append(
-                    f"{ledger.subject}: {_many(ledger.erased, 'record')} erased here are still on relays; "
-                    f"`discoclaw memory erase {ledger.subject}` requests their deletion again"
+                    f"{subject}: {_many(ledger.erased, 'record')} erased here are still on relays; "
+                    f"`discoclaw memory erase {subject}` requests their deletion again"
                 )
             if ledger.refused:
-                lines.append(f"{ledger.subject}: nothing was restored: {ledger.refused}")
+                lines.append(f"{subject}: nothing was restored: {ledger.refused}")
             if ledger.lost:
-                lost = _many(len(ledger.lost), "commit")
+                lost = _many(ledger.lost, "commit")
                 lines.append(
-                    f"{ledger.subject}: {lost} on no relay; later ones are restored; "
+                    f"{subject}: {lost} on no relay; later ones are restored; "
                     "if a relay with the missing ones comes back, recover again"
                 )
         for subject, (gone, here) in self.erased_elsewhere.items():
@@ -212,7 +212,7 @@ class RecoveryReport:
             ],
             "events": self.events,
             "records": self.records,
-            "memories": {one.subject: one.records for one in self.ledgers if one.records},
+            "memories": {subject: one.records for subject, one in self.ledgers.items() if one.records},
             "files": list(self.files),
             "warnings": self.warnings(),
             "sure": self.is_complete,

@@ -11,7 +11,7 @@ from typing import Any
 
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.exchange.backup import Backup, back_up, read_file
-from discoclaw.memory.exchange.whole import Erase, Restored, restore
+from discoclaw.memory.exchange.restore import Erase, Restored, restore
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Store, disks
 from discoclaw.store.port import (

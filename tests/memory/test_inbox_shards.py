@@ -9,7 +9,7 @@ import pytest
 from discoclaw.core.inbox import Inbox
 from discoclaw.core.shards import Shards, every, shard_of
 from discoclaw.memory.conversations.inboxes import moved_in, recent
-from discoclaw.memory.exchange.whole import Whole
+from discoclaw.memory.exchange.archive import Archive, StoreTexts, bring_texts
 from discoclaw.store.files import session_name
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, Documents
@@ -147,5 +147,5 @@ def test_no_import_brings_the_texts_of_shards(tmp_path: Path) -> None:
     moved_in(documents(store), every(2))
     documents(store).write("questions-41.json", b'{"asked": 1}')
     target = FilesDisk(tmp_path / "out")
-    Whole(tmp_path, store.join().disk).take(target, [CURSORS])
+    bring_texts(Archive({}, StoreTexts(store.join().disk)), target, [CURSORS], False, 0)
     assert target.documents(CURSORS).names() == ["questions-41.json"]

@@ -134,7 +134,7 @@ class TestEverythingComesBack:
                 report = await bot.recover(relay, progress=said.append)
                 assert bot.files() == before
                 assert (report.is_complete, report.warnings()) == (True, [])
-                assert {one.subject: one.records for one in report.ledgers}[BOB] == 1
+                assert report.ledgers[BOB].records == 1
                 assert [one.stage for one in said if one.done == one.total] == ["reading", "writing"]
                 assert bot.outbox.inventory() == known
                 async with bot.mirrored():
@@ -443,7 +443,7 @@ class TestErasing:
             await mirror.push()
         report = await empty.recover(StoredRelay(*lived.events))  # which hides that anything was deleted
         assert not any("123" in name for name in empty.files())
-        assert [one.subject for one in report.ledgers if one.records] == []
+        assert [subject for subject, one in report.ledgers.items() if one.records] == []
 
 
 class TestWhatCanNotBeUsed:

@@ -45,12 +45,15 @@ DEEPEST = 40
 class Records:
     """A history: verified records in order. `notes` are sentences about what was skipped.
 
-    `unmarked` are the ids of events, of other programs, that don't say how private they are.
+    `unmarked` are the ids of events, of other programs, that don't say how private they are. `gaps`: commits
+    may be missing, of which these were withheld (their ids, with those of their parents); without it one that
+    is missing shows that the file was cut.
     """
 
     records: tuple[Record, ...]
     notes: tuple[str, ...] = ()
     unmarked: frozenset[str] = frozenset()
+    gaps: Mapping[str, str | None] | None = None
 
 
 def read_ledger(name: str, content: bytes) -> Records:

@@ -6,7 +6,7 @@ the file contradicts one, that is a conflict for the person to settle.
 All or nothing, and pure. Importing the same twice adds nothing. Independent of files.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
@@ -42,6 +42,9 @@ class Report:
     they are open. `known` counts what existed already, `erased` what was left out because it was erased here.
     `rejected` has a sentence for each memory that was not imported, `redacted` counts texts from which
     secrets were removed, and `notes` are sentences that people should read.
+
+    Of a history with `gaps`, `lost` counts commits that nobody has any more, and `withheld` those that never
+    left the disk that wrote them. `refused` says why nothing was taken.
     """
 
     records: int = 0
@@ -55,6 +58,9 @@ class Report:
     redacted: int = 0
     rejected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    lost: int = 0
+    withheld: int = 0
+    refused: str = ""
 
     @property
     def nothing(self) -> bool:
@@ -82,7 +88,9 @@ def records_for(
     content = imported.content() if isinstance(imported, Imported) else imported
     if isinstance(content, Records):
         content = _with_private(content, origin.dm_privacy)
-        records, report = united(content, history, now_ms=now_ms, max_items=max_items, erased_at=erased_at)
+        records, report = _united(content, history, now_ms, max_items, erased_at)
+        if content.gaps is not None:  # our own, in which secrets are withheld
+            return records, report
         presumed = presumed_private(record for record in records if _has_unmarked(record, content))
         secrets = 0
         for commit in (record for record in records if isinstance(record, Commit)):
@@ -104,18 +112,23 @@ def records_for(
 # ---------------------------------------------------------------------- histories
 
 
-def united(
-    content: Records, history: History, *, now_ms: int, max_items: int, erased_at: int = -1
+def _united(
+    content: Records, history: History, now_ms: int, max_items: int, erased_at: int
 ) -> tuple[list[Record], Report]:
     """Return what `records_for` does, for records of another replica, which are not searched for secrets.
 
-    Without an existing history they are added as they are, ordered by time, after the records that stand for
+    Without an existing history they are added as they are, in their order, after the records that stand for
     what was erased. Raises Refused.
     """
+    here, missing, mended = history.commits.keys() | history.accepted, frozenset[str](), 0
+    report = Report(notes=content.notes)
+    if content.gaps is not None:
+        records, missing = _with_mends(content.records, here, content.gaps, after=erased_at)
+        mended, content = len(records) - len(content.records), replace(content, records=records)
+        withheld = len((content.gaps or {}).keys() - {record.id for record in history.records})
+        report = replace(report, lost=len(missing), withheld=withheld)
     fresh, erased = _news(content, history, now_ms + MOST_AHEAD_MS, erased_at)
-    report = Report(
-        known=len(content.records) - len(erased) - len(fresh), erased=len(erased), notes=content.notes
-    )
+    report = replace(report, known=len(content.records) - len(erased) - len(fresh), erased=len(erased))
     if all(isinstance(record, Ref) and record.action == "union" for record in fresh):
         return [], report  # that another replica imported something isn't news by itself
     whole = History(union(history.records, fresh))
@@ -126,7 +139,8 @@ def united(
             f"together that would be {len(after)} branches, and {MOST_BRANCHES} are the most; "
             "delete some here or there, and export it again"
         )
-    _refuse_crowds(history, whole, max_items)
+    if content.gaps is None:  # our own were here before
+        _refuse_crowds(history, whole, max_items)
     now_ms = whole.branches.next_ms(now_ms)
     by = {"by": "import"}
     mends = [
@@ -138,11 +152,11 @@ def united(
         moved = iso_ms(now_ms + len(mends))
         counted = {**by, "records": len(fresh)}
         last = [Ref(action="union", branch="", timestamp=moved, metadata=counted)]
-    order = {record.id: number for number, record in enumerate(whole.records)}
-    fresh.sort(key=lambda record: order[record.id])
+        order = {record.id: number for number, record in enumerate(whole.records)}
+        fresh.sort(key=lambda record: order[record.id])
     report = replace(
         report,
-        records=len(fresh),
+        records=max(0, len(fresh) - mended),
         commits=sum(isinstance(record, Commit) for record in fresh),
         branches=tuple(name for name in after if name not in before),
     )
@@ -209,6 +223,52 @@ def _lost(history: History, whole: History, erased: set[str]) -> list[str]:
                 "the file was cut, so export it again"
             )
     return sorted(set(orphans.values()))
+
+
+def _with_mends(
+    records: Sequence[Record],
+    known: AbstractSet[str],
+    withheld: Mapping[str, str | None],
+    *,
+    after: int = -1,
+) -> tuple[tuple[Record, ...], frozenset[str]]:
+    """The records, with a mend before each that continues a commit which is neither here nor `known`.
+
+    Also the ids of the commits that are lost, which are those not `withheld` either. A mend is dated just
+    before the record after it, so that every replica writes the same mend for the same gap. Records dated
+    up to `after` (ms) need none: they were erased.
+    """
+    here = {record.id for record in records} | known
+    done = {one.head for one in records if isinstance(one, Ref) and one.action == "mend"}
+    gaps: set[str] = set()
+    result: list[Record] = []
+    for record in records:
+        when = ms_of_iso(record.timestamp)
+        # The commit that the record continues, which has to be here or be accepted as lost.
+        if isinstance(record, Commit):
+            parent = record.parent_id
+        else:
+            parent = record.head if record.action == "create" and record.head in withheld else None
+        if parent is not None and parent not in here and parent not in done and when > after:
+            metadata: dict[str, Any] = {"by": "recovery"}
+            if parent in withheld:
+                metadata["follows"] = _last_kept(parent, withheld, here)
+            at = iso_ms(max(when - 1, after + 1))
+            result.append(Ref(action="mend", branch="", head=parent, timestamp=at, metadata=metadata))
+            done.add(parent)
+            gaps.add(parent)
+        result.append(record)
+    return tuple(result), frozenset(gaps - withheld.keys())
+
+
+def _last_kept(commit: str, withheld: Mapping[str, str | None], here: AbstractSet[str]) -> str | None:
+    """The newest commit that is here before a withheld one; None if there is none."""
+    seen: set[str] = set()
+    at: str | None = commit
+    while at is not None and at not in here and at not in seen:
+        seen.add(at)
+        at = withheld.get(at)
+    return at if at in here else None
 
 
 # ---------------------------------------------------------------------- memories

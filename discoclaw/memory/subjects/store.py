@@ -85,7 +85,7 @@ class Memory:
         self.durable_folder = self.disk.durable or disks.root / "durable"
         self.changes = changes or Changes()
         self._clock = clock
-        self._max_items = max_items
+        self.max_items = max_items
         self._folder = DataFolder(disks, clock=clock)
         self._tombstones = Tombstones(self.disk)
         self._entries = Entries(clock=clock, idle_ms=idle_ms)
@@ -233,7 +233,7 @@ class Memory:
             draft = Draft(
                 view,
                 now_ms=now_ms,
-                max_items=self._max_items,
+                max_items=self.max_items,
                 erased_at=self.erased_at(subject),
                 bot_memory=subject == BOT,
             )
@@ -245,8 +245,14 @@ class Memory:
 
         return await self._write(subject, attempt)
 
-    async def act(self, subject: str, work: Callable[[History, int, int], tuple[Sequence[Record], T]]) -> T:
-        """Let `work` make records from the full history, and append them.
+    async def act(
+        self,
+        subject: str,
+        work: Callable[[History, int, int], tuple[Sequence[Record], T]],
+        *,
+        dry: bool = False,
+    ) -> T:
+        """Let `work` make records from the full history, and append them unless it is `dry`.
 
         `work` gets the history, the current time (ms) and the most items a branch may have, and runs again if
         another process was faster. Returns what `work` returns beside the records. Raises what it raises, and
@@ -255,8 +261,8 @@ class Memory:
 
         async def attempt(one: Subject) -> tuple[T, Sequence[Record], None]:
             history = await _history(one)
-            records, outcome = await in_thread(work, history, self._present(subject), self._max_items)
-            return outcome, records, None
+            records, outcome = await in_thread(work, history, self._present(subject), self.max_items)
+            return outcome, () if dry else records, None
 
         return await self._write(subject, attempt)
 
@@ -379,7 +385,7 @@ class Memory:
             self.disk.ledgers.log(subject),
             folder / f"{user}.json" if user is not None and folder is not None else None,
             self._snapshots / f"{subject}.json",
-            max_items=self._max_items,
+            max_items=self.max_items,
             erased_at=self.erased_at(subject),
             dm_privacy=self._dm_privacy,
             records=records,
