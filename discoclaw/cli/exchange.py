@@ -5,6 +5,7 @@ A backup is the data folder and its store as one file; `memory export --all` mak
 """
 
 import os
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -174,7 +175,10 @@ def _sound(settings: Settings) -> list[Inspection]:
 @commands.command(rich_help_panel=IMPORT_PANEL)
 def copy(
     store: Annotated[
-        str, typer.Argument(help="What DISCOCLAW_STORE was before: files, sqlite, or a database's address.")
+        str,
+        typer.Argument(
+            help="What DISCOCLAW_STORE was before: files, sqlite, a database's address, or - to be asked."
+        ),
     ],
 ) -> None:
     """Copy everything from another store into the one that DISCOCLAW_STORE names, and compare it there.
@@ -182,9 +186,16 @@ def copy(
     It adds what is not there yet and replaces nothing, so it may be repeated. Who was erased stays so. The
     other store keeps what it has. The archive and copies that were set aside are not copied.
 
+    An address with a password would show in the list of processes. With - it is asked for, or read from
+    standard input: discoclaw memory copy - < old-address
+
     Example: discoclaw memory copy files
     """
-    settings = settings_module.load()
+    if store == "-" and sys.stdin.isatty():
+        store = typer.prompt("The other store", hide_input=True, err=True)
+    elif store == "-":
+        store = sys.stdin.readline()
+    store, settings = store.strip(), settings_module.load()
     try:
         theirs = settings_module.load(store=SecretStr(store))
     except (

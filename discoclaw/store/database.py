@@ -101,9 +101,11 @@ def look(
     """Return a connection that changes nothing: closing it does not even move the WAL into the file.
 
     `check` may raise to prevent it. `alone` is as for `connect`. With it, and with `tidy`, closing does move
-    the WAL: otherwise the files beside a database stay, even if this connection has made them.
+    the WAL. Where no WAL lies beside the database, nobody uses it; the files that this connection makes there
+    are removed as it closes, which SQLite does only for one that may write.
     """
-    address = f"file:{quote(str(path.absolute()))}?mode={'rw' if alone or tidy else 'ro'}"
+    unused = not path.with_name(f"{path.name}-wal").exists()
+    address = f"file:{quote(str(path.absolute()))}?mode={'rw' if alone or tidy or unused else 'ro'}"
     return _opened(address, check, as_bytes=as_bytes, alone=alone, uri=True)
 
 

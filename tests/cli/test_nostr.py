@@ -257,6 +257,14 @@ class TestWhileTheBotRuns:
 
 
 class TestStatus:
+    def test_looking_leaves_nothing_beside_an_outbox_that_nobody_uses(self, nostr: Nostr) -> None:
+        nostr.says("push")
+        folder = nostr.memory / "outbox"
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        nostr.says("status")
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        assert list(before) == ["outbox.sqlite"]
+
     def test_a_dead_relay_and_what_waits_for_it(self, nostr: Nostr) -> None:
         nostr.fails("push", NOSTR_RELAYS=NOBODY, NOSTR_TIMEOUT_S="0.2")
         found = nostr.json("status", NOSTR_RELAYS=NOBODY, NOSTR_TIMEOUT_S="0.2")

@@ -197,6 +197,10 @@ class TestACopy:
             == f"Copied from files to {target}: 3 histories, 0 summaries of conversations and 0 cursors."
         )
 
+    def test_an_address_need_not_be_on_the_command_line(self, house: Shell) -> None:
+        told = house.run("copy", "-", typed="files\n", DISCOCLAW_STORE="sqlite").stdout
+        assert "Copied from files to sqlite: 3 histories, " in told
+
     def test_back_again_the_bytes_are_the_same(self, house: Shell, other: dict[str, str]) -> None:
         before = tree(house.memory_folder)
         assert house.run("copy", "files", **other).exit_code == 0
