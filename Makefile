@@ -61,9 +61,9 @@ nostr-client: $(DEV)  ## Let a Nostr client by others read the events we publish
 	npm install --prefix tests/nostr/client --no-package-lock --silent
 	$(BIN)/python -m pytest tests/nostr/test_other_client.py -q
 
-docs: $(DEV)  ## Renew docs/admins/settings.md, and the tables in docs/members/commands.md and docs/dev/designs.md
+docs: $(DEV)  ## Renew docs/admins/settings.md, and the tables of commands and of docs/dev/designs.md
 	$(BIN)/python -m discoclaw.settings_reference docs/admins/settings.md .env.example
-	$(BIN)/python -m discoclaw.bot.commands.reference docs/members/commands.md
+	$(BIN)/python -m discoclaw.cli.reference docs/members/commands.md docs/admins/command-line.md
 	$(BIN)/python -m tests.designs.table docs/dev/designs.md
 
 pictures: $(DEV)  ## Renew docs/pictures from the demo, in a real browser (needs Chromium)

@@ -8,8 +8,8 @@ import pytest
 from pydantic import Field
 
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.commands.table import CATALOGUE
+from discoclaw.commands.spec import Command, Param
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -37,7 +37,7 @@ async def shout(call: Call, text: str) -> str:
 
 
 SHOUT = Command(
-    "memory shout", shout, "Say it louder", (Param("text", "What to say", required=True),), needs=()
+    "memory shout", "Say it louder", (Param("text", "What to say", required=True),), shout, needs=()
 )
 
 
@@ -60,7 +60,7 @@ async def shelf(call: Call, books: int) -> Answer:
 
 
 SHELF = Command(
-    "memory history shelf", shelf, "Your books", (Param("books", "How many", "number", default=7),), needs=()
+    "memory history shelf", "Your books", (Param("books", "How many", "number", default=7),), shelf, needs=()
 )
 
 

@@ -34,7 +34,6 @@ from discoclaw.bot.answers import Telling
 from discoclaw.bot.client import DiscoClaw, Door, nothing_missed, sync_if_changed
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
-from discoclaw.bot.commands.spec import Catalogue, Need
 from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.files import Download, Links
 from discoclaw.bot.gateway import finding as connection
@@ -46,6 +45,7 @@ from discoclaw.bot.sharded import ShardedDiscoClaw
 from discoclaw.bot.transparency import Transparency
 from discoclaw.bot.voice import Limits as VoiceLimits
 from discoclaw.bot.voice import Voices
+from discoclaw.commands.spec import Catalogue, Need
 from discoclaw.core.consolidate import ConsolidationReport
 from discoclaw.core.health import Check, Seen
 from discoclaw.core.message import Me

@@ -16,7 +16,6 @@ from discoclaw.bot import naming
 from discoclaw.bot.answers import OPTED_OUT, Unclear, sentence
 from discoclaw.bot.layout import send_either
 from discoclaw.bot.links import source_words
-from discoclaw.bot.memories import STAMP, Asked, erased, menu_of, stamp
 from discoclaw.bot.pressed import (
     BRANCH,
     DONE_ALREADY,
@@ -36,6 +35,7 @@ from discoclaw.bot.pressed import (
 from discoclaw.bot.proposals import answered, waiting
 from discoclaw.bot.questions import LETTERS, settled
 from discoclaw.bot.words import texts_of, texts_shown
+from discoclaw.commands.memories import STAMP, Asked, erased, menu_of, stamp
 from discoclaw.core.draft import AlreadySettled, Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from discoclaw.bot.memories import row_of, stamp
+from discoclaw.commands.memories import LOST, row_of, stamp
 from discoclaw.core.item import Item
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.yours import yours
@@ -29,7 +29,6 @@ _QUOTED = 200
 """Longest text of a memory in a question, in UTF-16 units."""
 _TYPED = 300
 _LISTED = 130
-_LOST = "-# It no longer says "
 _NEW = "\n> "
 _FOR = re.compile(r"For “(.*)” I found")
 
@@ -114,14 +113,9 @@ def typed_in(page: str) -> str:
     return unmarked(found[1]) if found else ""
 
 
-def lost(text: str) -> str:
-    """The text about what an edit leaves out, above the button that keeps it."""
-    return f"{_LOST}{said(text)}."
-
-
 def lost_in(message: str) -> str:
     """The statement that an edit left out, from what the message says about it."""
-    found = re.search(rf"{_LOST}“(.*)”\.", message)
+    found = re.search(rf"{LOST}“(.*)”\.", message)
     return unmarked(found[1]) if found else ""
 
 

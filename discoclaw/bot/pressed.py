@@ -25,13 +25,13 @@ import discord
 from discoclaw.bot import wire, words
 from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, Telling, sentence, told_if_slow
 from discoclaw.bot.commands.context import CommandContext
-from discoclaw.bot.commands.spec import Command, Need
 from discoclaw.bot.layout import SILENT, buttons_below, rendered, send_pieces
-from discoclaw.bot.memories import Asked
 from discoclaw.bot.requests import Request
 from discoclaw.bot.sending import TOO_LATE
 from discoclaw.bot.wire import discord_errors
 from discoclaw.bot.words import closed, frame_of
+from discoclaw.commands.memories import Asked
+from discoclaw.commands.spec import Command, Need
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
 from discoclaw.core.item import Item

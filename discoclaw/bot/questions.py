@@ -9,7 +9,7 @@ questions. People who have opted out are left alone.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import discord
@@ -19,6 +19,7 @@ from discoclaw.bot.layout import rendered, send_either
 from discoclaw.bot.links import source_of_event, source_words
 from discoclaw.bot.wire import discord_errors
 from discoclaw.bot.words import can_be_pressed, closed, words_of
+from discoclaw.commands.memories import as_read
 from discoclaw.core.draft import Resolution
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.history import History
@@ -48,18 +49,6 @@ ANSWERS: Mapping[Resolution, str] = {
 }
 LETTERS: Mapping[str, Resolution] = {"k": "keep_old", "n": "use_new", "b": "both_valid"}
 """The answers, by the letter that stands in a custom id of a card that turns to the next question."""
-
-
-def as_read(view: View, conflict: Conflict) -> tuple[View, Conflict]:
-    """A question, with what it is about, as its person reads it."""
-    both = [view.items[one] for one in (conflict.item_id, conflict.other_id) if one in view.items]
-    items = {item.id: replace(item, text=yours(item.text)) for item in both}
-    return replace(view, items=items), replace(conflict, text=yours(conflict.text))
-
-
-def question(view: View, conflict: Conflict, *, in_private: bool) -> str:
-    """The question in one line, as markup; "(private)" if it may not be shown."""
-    return plain(shown.conflict(*as_read(view, conflict), in_private=in_private))
 
 
 def answers(conflict: Conflict, custom_id: str) -> list[Button]:

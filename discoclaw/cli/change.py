@@ -5,8 +5,8 @@ What they record counts as stated by the person, and is marked as made by "cli".
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
 
 import typer
@@ -17,36 +17,26 @@ from discoclaw.cli.common import (
     CLI_AUTHOR,
     CLI_ORIGIN,
     IMPORT_PANEL,
-    ITEM,
     AsJson,
-    ItemArg,
-    OnBranch,
     OnlyBranch,
     RecordArg,
-    Shown,
     SubjectArg,
-    change_json,
     existing_subject,
     inspect_or_fault,
     inspect_subject,
-    item_json,
-    item_named,
     no_memory_text,
-    print_shown,
     run_change,
     run_on_storage,
     say,
     say_json,
     storage_of,
     stores_of,
-    with_options,
     without_secrets,
 )
 from discoclaw.core.draft import RESOLUTIONS, Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets
-from discoclaw.core.merge import MergeResult
 from discoclaw.core.profile import Part, key_of
 from discoclaw.core.purge import ON_RELAYS
 from discoclaw.core.subject import group_of, user_of
@@ -54,234 +44,13 @@ from discoclaw.core.view import Conflict, View
 from discoclaw.memory.people.groups import KINDS
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import recorded, subject_named
-from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text
 from discoclaw.show.words import count, memories, quoted, short, word
 from discoclaw.storage import Storage
 
 commands = typer.Typer()
-Commit = Annotated[str, typer.Argument(help="A commit: its id, the first digits of it, or HEAD~2.")]
-Verb = Callable[..., Awaitable[Shown]]
-
-
-def changes(name: str | None = None, *, json: bool = False) -> Callable[[Verb], Verb]:
-    """Make a verb that changes one subject's memory a command. It takes the memory and the subject.
-
-    What the change took back is told below what the verb says. With `json` the command takes --json.
-    """
-
-    def made(verb: Verb) -> Verb:
-        def command(who: str, as_json: bool = False, **options: Any) -> None:
-            subject = existing_subject(who)
-            shown, taken_back = run_change(subject, lambda storage: verb(storage.memory, subject, **options))
-            told = f"{shown.people}\n{taken_back}".rstrip("\n")
-            print_shown(replace(shown, people=told), as_json)
-
-        commands.command(name, rich_help_panel=CHANGE_PANEL)(
-            with_options(command, verb, 2, SubjectArg, json=json)
-        )
-        return verb
-
-    return made
-
-
-# ---------------------------------------------------------------------- branches
-
-
-@changes()
-async def checkout(
-    memory: Memory, subject: str, branch: Annotated[str, typer.Argument(help="The branch to switch to.")]
-) -> Shown:
-    """Switch to another branch (persona). What is learned from then on is stored there.
-
-    Example: discoclaw memory checkout 123456789012345678 coding
-    """
-    before = (await memory.branches(subject)).current
-    now = (await verbs.switch(memory, subject, branch, by=CLI_AUTHOR)).current
-    return Shown(None, f"{subject} is {'already' if before == now else 'now'} on {now}.")
-
-
-@changes("create-branch")
-async def create_branch(
-    memory: Memory,
-    subject: str,
-    name: Annotated[str, typer.Argument(help="Up to 32 letters, digits, - and _.")],
-    persona: Annotated[
-        str, typer.Option("--persona", help="What this persona is about, in a sentence.")
-    ] = "",
-    start: Annotated[
-        str | None, typer.Option("--from", help="Start at this branch, not the current one.")
-    ] = None,
-) -> Shown:
-    """Create a branch (persona). It starts with what is remembered now, and then develops separately.
-
-    Example: discoclaw memory create-branch 123456789012345678 coding --persona "Terse; talks about code."
-    """
-    clean = without_secrets(persona)
-    there = await verbs.create_branch(memory, subject, name, clean, start=start, by=CLI_AUTHOR)
-    made = there.named(name).name
-    switch = f"`discoclaw memory checkout {subject} {made}`"
-    return Shown(None, f"Created the branch {made}. Switch to it with {switch}.")
-
-
-@changes("delete-branch")
-async def delete_branch(
-    memory: Memory, subject: str, name: Annotated[str, typer.Argument(help="The branch to delete.")]
-) -> Shown:
-    """Delete a branch. Its commits stay in the history. main and the current branch can't be deleted.
-
-    Example: discoclaw memory delete-branch 123456789012345678 coding
-    """
-    gone = (await memory.branches(subject)).named(name)
-    await verbs.delete_branch(memory, subject, name, by=CLI_AUTHOR)
-    at = f", which was at {gone.head}" if gone.head is not None else ""
-    return Shown(None, f"Deleted {gone.name}{at}.")
-
-
-# ---------------------------------------------------------------------- merging and undoing
-
 ON_IT: Final[Mapping[str, Any]] = {"origin": CLI_ORIGIN, "by": CLI_AUTHOR}
 """Who makes a change from here."""
-
-
-@changes(json=True)
-async def merge(
-    memory: Memory,
-    subject: str,
-    source: Annotated[str, typer.Argument(help="The branch to merge.")],
-    into: Annotated[
-        str | None, typer.Option("--into", help="Merge into this branch, not the current one.")
-    ] = None,
-) -> Shown:
-    """Bring another branch's changes into the current one.
-
-    An item that both changed differently stays as it is here, and a question is left for `settle`.
-
-    Example: discoclaw memory merge 123456789012345678 coding --into main
-    """
-    return _brought(subject, await verbs.merge(memory, subject, source, branch=into, **ON_IT))
-
-
-@changes("cherry-pick", json=True)
-async def cherry_pick(
-    memory: Memory,
-    subject: str,
-    commit: Commit,
-    onto: Annotated[
-        str | None, typer.Option("--onto", help="Apply them to this branch, not the current one.")
-    ] = None,
-) -> Shown:
-    """Apply the changes of one commit of another branch.
-
-    Example: discoclaw memory cherry-pick 123456789012345678 c5230d5b --onto main
-    """
-    return _brought(subject, await verbs.cherry_pick(memory, subject, commit, branch=onto, **ON_IT))
-
-
-@changes(json=True)
-async def revert(memory: Memory, subject: str, commit: Commit, branch: OnBranch = None) -> Shown:
-    """Undo the changes of one commit, by a new commit. What was changed again since then stays.
-
-    Example: discoclaw memory revert 123456789012345678 c5230d5b
-    """
-    return _brought(subject, await verbs.revert(memory, subject, commit, branch=branch, **ON_IT))
-
-
-@changes(json=True)
-async def undo(memory: Memory, subject: str, branch: OnBranch = None) -> Shown:
-    """Undo the last change that hasn't been undone yet. Repeat it to go further back.
-
-    Example: discoclaw memory undo 123456789012345678
-    """
-    return _brought(subject, await verbs.undo(memory, subject, branch=branch, **ON_IT))
-
-
-@changes(json=True)
-async def restore(memory: Memory, subject: str, commit: Commit, branch: OnBranch = None) -> Shown:
-    """Return the memory to its state at a commit, by a new commit.
-
-    Example: discoclaw memory restore 123456789012345678 HEAD~5
-    """
-    return _brought(subject, await verbs.restore(memory, subject, commit, branch=branch, **ON_IT))
-
-
-def _brought(subject: str, done: MergeResult) -> Shown:
-    """What a merge or one of its kin did. An event of it may leave a question for the person."""
-    commit = done.commit
-    noted = [event.ext.get("conflict") for event in commit.events] if commit is not None else []
-    asks = any(one is not None and "settled" not in one for one in noted)
-    value = {
-        "commit": commit.id if commit is not None else None,
-        "branch": commit.branch if commit is not None else None,
-        "message": commit.message if commit is not None else None,
-        "changes": [change_json(one) for one in done.changes],
-        "clashes": [
-            {
-                "ours": item_json(clash.ours) if clash.ours is not None else None,
-                "theirs": item_json(clash.theirs) if clash.theirs is not None else None,
-            }
-            for clash in done.clashes
-        ],
-    }
-    then = f"List the open questions with `discoclaw memory settle {subject}`." if asks else ""
-    return Shown(value, text.brought(done), then)
-
-
-# ---------------------------------------------------------------------- one item
-
-
-@changes()
-async def edit(
-    memory: Memory,
-    subject: str,
-    item: ItemArg,
-    words: Annotated[str, typer.Argument(metavar="TEXT", help="The new text.")],
-    branch: OnBranch = None,
-) -> Shown:
-    """Change the text of an item, which keeps its id and its history.
-
-    Example: discoclaw memory edit 123456789012345678 3720777d "Prefers spaces over tabs."
-    """
-    clean, on = without_secrets(words), await _branch(memory, subject, branch)
-    again = _again("edit", subject, branch, clean)
-    before, after = await verbs.edit(
-        memory,
-        subject,
-        lambda draft: item_named(draft.items.values(), item, again),
-        clean,
-        branch=on,
-        **ON_IT,
-    )
-    was = quoted(before.text) if before.active else f"{quoted(before.text)} (forgotten)"
-    nothing = "" if before != after else "nothing changed: "
-    return Shown(None, f"{nothing}{short(after.id)} {was} → {quoted(after.text)}")
-
-
-@changes()
-async def forget(memory: Memory, subject: str, item: ItemArg, branch: OnBranch = None) -> Shown:
-    """Forget an item. It stays in the history, and `undo` restores it.
-
-    Example: discoclaw memory forget 123456789012345678 3720777d
-    """
-    on, again = await _branch(memory, subject, branch), _again("forget", subject, branch)
-
-    def make(draft: Draft) -> str:
-        found = item_named([one for one in draft.items.values() if one.active], item, again)
-        draft.deprecate(found, CLI_ORIGIN)
-        return f"Forgotten: {short(found.id)} {quoted(found.text)}"
-
-    return Shown(None, await memory.change(subject, "forgotten by an admin", make, branch=on, by=CLI_AUTHOR))
-
-
-async def _branch(memory: Memory, subject: str, named: str | None) -> str | None:
-    return (await memory.branches(subject)).named(named).name if named is not None else None
-
-
-def _again(verb: str, subject: str, branch: str | None, *more: str) -> list[str]:
-    """The words of a command, with a gap for the item."""
-    who = user_of(subject) or subject
-    return ["discoclaw", "memory", verb, who, ITEM, *more, *(["--branch", branch] if branch else [])]
-
 
 _OPTIONS: Mapping[str, Part | None] = {"--note": None, "--theme": "theme", "--decision": "decision"}
 

@@ -14,15 +14,13 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from discoclaw import settings as settings_module
@@ -31,13 +29,11 @@ from discoclaw.core.errors import MemoryFault, Refused, faulting
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.matching import find_one
-from discoclaw.core.merge import ItemChange
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import normalise
 from discoclaw.core.times import iso_ms
-from discoclaw.core.view import View
 from discoclaw.memory.stores import Disks
 from discoclaw.memory.subjects.inspect import (
     Inspection,
@@ -46,10 +42,10 @@ from discoclaw.memory.subjects.inspect import (
     subject_named,
     subjects,
     unfinished,
-    view_at,
 )
 from discoclaw.recall.named_items import find
 from discoclaw.settings import Settings
+from discoclaw.show.answer import Answer, Grid
 from discoclaw.show.purge import Reader, purge_report
 from discoclaw.show.words import Times, line, quoted, short
 from discoclaw.storage import Storage, build, disks_of, other_folders
@@ -123,11 +119,6 @@ def local_to_utc(time_ms: int) -> int:
         return int(naive.timestamp()) * 1000 + time_ms % 1000
     except (ValueError, OverflowError, OSError):  # within a day of what dates can be
         return time_ms
-
-
-def view_at_local(history: History, wanted: str, *, branch: str | None = None) -> View:
-    """The view at a point that was typed; times without a zone are local. Raises Refused."""
-    return view_at(history, wanted, branch=branch, to_utc=local_to_utc)
 
 
 # ---------------------------------------------------------------------- the folder
@@ -227,11 +218,6 @@ def no_memory_text(subject: str, there: Collection[str]) -> str:
     near = difflib.get_close_matches(subject, there, n=1, cutoff=0.8)
     way = f"did you mean {near[0]}?" if near else "`discoclaw memory list` shows everybody"
     return f"there is no memory of {subject}; {way}"
-
-
-def nothing_text(one: Inspection) -> str:
-    """The answer to a command about a subject that has no items."""
-    return f"Nothing is remembered about {one.subject} on the branch {one.history.branches.current}."
 
 
 def run_on_storage(work: Callable[[Storage], Awaitable[T]], settings: Settings | None = None) -> T:
@@ -456,47 +442,23 @@ def say_json(value: object) -> None:
     typer.echo(json.dumps(value, ensure_ascii=plain, indent=2))
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a verb answers: JSON for programs, and a text or a table for people.
-
-    `then` is a line about what to type next, which people get last.
-    """
-
-    json: object
-    people: str | Table
-    then: str = ""
-
-
-def print_shown(shown: Shown, as_json: bool) -> None:
-    """Print what a verb answers."""
+def print_answer(answer: Answer, as_json: bool) -> None:
+    """Print what a verb answers: its JSON for programs; for people a table or a text, and what follows it."""
     if as_json:
-        say_json(shown.json)
+        say_json(answer.data)
         return
-    if isinstance(shown.people, Table):
-        print_table(shown.people)
+    if isinstance(answer.typed, Grid):
+        table = Table(*(Column(name, no_wrap=name in answer.typed.whole) for name in answer.typed.columns))
+        for number, row in enumerate(answer.typed.rows):
+            cells = (Text(line(cell)) for cell in row)
+            table.add_row(*cells, style="dim" if number in answer.typed.faint else None)
+        print_table(table)
+        below = "\n".join(answer.foot)
     else:
-        say(shown.people)
-    if shown.then:
-        say(shown.then)
-
-
-def with_options(
-    command: Callable[..., None], verb: Callable[..., Any], given: int, who: object, *, json: bool = True
-) -> Callable[..., None]:
-    """A command for Typer: it has a verb's help and its parameters, but for the `given` first ones.
-
-    Before them comes WHO, of the type `who`, after them --json. `command` is called with all by their names.
-    """
-    own = list(signature(verb).parameters.values())[given:]
-    default = None if who is AnySubjectArg else Parameter.empty
-    named = [Parameter("who", Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=who), *own]
-    if json:
-        named.append(Parameter("as_json", Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=AsJson))
-    command.__name__, command.__doc__ = verb.__name__, verb.__doc__
-    command.__annotations__ = {one.name: one.annotation for one in named}
-    command.__signature__ = Signature(named)  # type: ignore[attr-defined]
-    return command
+        told = [answer.typed, *answer.foot] if answer.typed else [answer.as_text(in_private=True)]
+        below = "\n".join(told)
+    if below:
+        say(below)
 
 
 def print_table(table: Table) -> None:
@@ -534,24 +496,3 @@ def check_outside(path: Path) -> None:
     for folder in filter(None, (settings.memory_dir, settings.durable_dir, settings.summary_dir)):
         if path.resolve().is_relative_to(folder.resolve()):
             raise Refused(f"{path} is inside the folder of the memory itself; choose another place")
-
-
-def item_json(item: Item) -> dict[str, Any]:
-    """An item as JSON: the fields of DNAM's schema, and those that only the ledger has."""
-    facets = item.facets
-    return item.to_json() | {
-        "author": facets.author,
-        "sensitivity": facets.sensitivity,
-        "key": facets.key,
-        "links": sorted(facets.links),
-    }
-
-
-def change_json(change: ItemChange) -> dict[str, Any]:
-    """One change of an item, as JSON."""
-    return {
-        "kind": change.kind,
-        "id": change.item.id,
-        "before": item_json(change.before) if change.before is not None else None,
-        "after": item_json(change.after) if change.after is not None else None,
-    }

@@ -8,17 +8,15 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
-from rich.table import Column, Table
-from rich.text import Text
 
 from discoclaw import settings as settings_module
 from discoclaw.cli import change, exchange
+from discoclaw.cli.caller import shared_verbs
 from discoclaw.cli.common import (
     ITEM,
     LOCAL_TIMES,
@@ -26,15 +24,11 @@ from discoclaw.cli.common import (
     AsJson,
     Force,
     ItemArg,
-    OnBranch,
     OnlyBranch,
     RecordArg,
-    Shown,
     SubjectArg,
-    change_json,
     inspect_or_fault,
     inspect_subject,
-    item_json,
     item_named,
     local_day,
     local_time,
@@ -42,19 +36,16 @@ from discoclaw.cli.common import (
     no_memory_text,
     note,
     note_other_stores,
-    nothing_text,
     now_ms,
+    print_answer,
     print_list,
-    print_shown,
     save,
     say,
     say_json,
     storage_of,
     stores_of,
-    view_at_local,
-    with_options,
 )
-from discoclaw.core import merge
+from discoclaw.commands.history import item_json
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.profile import Group, Profile
@@ -67,30 +58,14 @@ from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_name
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import graph as graphs
 from discoclaw.show import text
+from discoclaw.show.answer import Answer, Grid
 from discoclaw.show.words import count, line, short, when
 from discoclaw.store.files import in_thread, stamp_of
 from discoclaw.store.port import GROUPS, PROFILES, Disk
 
 T = TypeVar("T")
-POINT = (
-    "A commit (its id, the first digits of it, or HEAD~2), a branch, or a local time (2026-02-03 or "
-    "2026-02-03T16:29)."
-)
 
 memory = typer.Typer(no_args_is_help=True)
-
-
-def looks(verb: Callable[..., Shown], whom: object = AnySubjectArg) -> Callable[..., Shown]:
-    """Make a verb that shows one subject a command. Where WHO may be left out, it then lists who there is."""
-
-    def command(who: str | None, as_json: bool, **options: Any) -> None:
-        if who is None:
-            print_list(as_json=as_json, then=verb.__name__)
-        else:
-            print_shown(verb(inspect_subject(who), **options), as_json)
-
-    memory.command()(with_options(command, verb, 1, whom))
-    return verb
 
 
 # ---------------------------------------------------------------------- what is remembered
@@ -105,131 +80,35 @@ def list_(as_json: AsJson = False) -> None:
     print_list(as_json=as_json)
 
 
-@looks
-def show(one: Inspection) -> Shown:
+@memory.command()
+def show(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
     """Show what the bot remembers about one person, newest first and forgotten items last.
 
     Example: discoclaw memory show 123456789012345678
     """
-    items = list(one.view.items.values())
-    value = {
-        "subject": one.subject,
-        "branch": one.history.branches.current,
-        "items": [item_json(item) for item in items],
-    }
-    if not items:
-        return Shown(value, nothing_text(one))
+    if who is None:
+        print_list(as_json=as_json, then="show")
+        return
+    one = inspect_subject(who)
+    branch, items = one.history.branches.current, list(one.view.items.values())
+    value = {"subject": one.subject, "branch": branch, "items": [item_json(item) for item in items]}
     items.sort(key=lambda item: (not item.active, by_newest(item)))
-    marks = {}
+    marks = []
     for item in items:
         level = "" if item.facets.sensitivity == "normal" else item.facets.sensitivity
-        marks[item.id] = ", ".join(filter(None, ["" if item.active else "forgotten", level]))
-    table = Table(Column("id", no_wrap=True), "kind", "text", Column("updated", no_wrap=True))
-    if any(marks.values()):
-        table.add_column("")
-    for item in items:
-        row = [short(item.id), item.kind, item.text, local_day(item.updated_at), marks[item.id]]
-        cells = [Text(line(cell)) for cell in row[: len(table.columns)]]
-        table.add_row(*cells, style=None if item.active else "dim")
-    return Shown(value, table)
-
-
-@looks
-def view(
-    one: Inspection,
-    at: Annotated[str | None, typer.Option("--at", help=f"{POINT} A date means the end of that day.")] = None,
-    branch: OnBranch = None,
-) -> Shown:
-    """Show what is or was remembered: now, at a commit, at a time, or on another branch.
-
-    Example: discoclaw memory view 123456789012345678 --at 2026-02-03
-    """
-    history = one.history
-    if at is not None:
-        shown = view_at_local(history, at, branch=branch)
-    else:
-        shown = history.view(history.branch(branch).head) if branch is not None else history.shown()
-    value = {
-        "subject": one.subject,
-        "commit": shown.head,
-        "items": [item_json(item) for item in shown.items.values()],
-        "conflicts": [asdict(conflict) for conflict in shown.conflicts],
-    }
-    if shown.items or (at is None and branch is not None):
-        return Shown(value, text.view(shown, times=LOCAL_TIMES))
-    return Shown(
-        value, nothing_text(one) if at is None else f"Nothing was remembered about {one.subject} then."
-    )
-
-
-@looks
-def branches(one: Inspection) -> Shown:
-    """List the branches (personas) of one person. The current one is marked with a star.
-
-    Example: discoclaw memory branches 123456789012345678
-    """
-    there = one.history.branches
-    counts = {name: len(one.history.view(branch.head).active()) for name, branch in there.all.items()}
+        marks.append(", ".join(filter(None, ["" if item.active else "forgotten", level])))
+    columns = ["id", "kind", "text", "updated", *([""] if any(marks) else [])]
     rows = [
-        asdict(branch) | {"private": branch.private, "current": name == there.current, "active": counts[name]}
-        for name, branch in there.all.items()
+        [short(item.id), item.kind, item.text, local_day(item.updated_at), mark][: len(columns)]
+        for item, mark in zip(items, marks, strict=True)
     ]
-    return Shown({"current": there.current, "branches": rows}, text.branches(there, counts))
-
-
-@looks
-def stats(one: Inspection) -> Shown:
-    """Show statistics about one person's memory: how many items of which kinds, since when, made by whom.
-
-    Example: discoclaw memory stats 123456789012345678
-    """
-    told = text.stats(one.history, times=LOCAL_TIMES) if one.commits else nothing_text(one)
-    return Shown({"subject": one.subject} | text.stats_json(one.history), told)
+    faint = [number for number, item in enumerate(items) if not item.active]
+    nothing = f"Nothing is remembered about {one.subject} on the branch {branch}."
+    typed = Grid(columns, rows, ("id", "updated"), faint) if items else nothing
+    print_answer(Answer(typed=typed, data=value), as_json)
 
 
 # ---------------------------------------------------------------------- how it came about
-
-
-@looks
-def log(
-    one: Inspection,
-    oneline: Annotated[bool, typer.Option("--oneline", help="Show each commit on one line.")] = False,
-    branch: Annotated[
-        str | None, typer.Option("--branch", help="Show only this branch, not all of them.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Show at most this many commits.")
-    ] = None,
-) -> Shown:
-    """Show the history of one person's memory, newest first.
-
-    Example: discoclaw memory log 123456789012345678 --oneline --branch main --limit 20
-    """
-    history = one.history
-    commits = (
-        list(history.commits.values()) if branch is None else list(history.chain(history.branch(branch).head))
-    )
-    told = nothing_text(one)
-    if history.records:
-        told = text.log(history, branch=branch, oneline=oneline, limit=limit, times=LOCAL_TIMES)
-    return Shown([commit.to_json() for commit in commits[::-1][:limit]], told)
-
-
-@partial(looks, whom=SubjectArg)
-def diff(
-    one: Inspection,
-    old: Annotated[str, typer.Argument(metavar="FROM", help=POINT)],
-    new: Annotated[
-        str | None, typer.Argument(metavar="TO", help="The same; by default, the present.")
-    ] = None,
-) -> Shown:
-    """Show what changed between two points: + was added, - removed or forgotten, ~ changed.
-
-    Example: discoclaw memory diff 123456789012345678 HEAD~3
-    """
-    later = view_at_local(one.history, new) if new is not None else one.history.shown()
-    found = merge.diff(view_at_local(one.history, old), later)
-    return Shown([change_json(each) for each in found], text.changes(found))
 
 
 @memory.command()
@@ -274,7 +153,7 @@ def why(who: SubjectArg, item: ItemArg, branch: OnlyBranch = None, as_json: AsJs
         if found.id
         in (event.ext.get("item", {}).get("id"), bare.get(event.id), bare.get(event.parent_id or ""))
     ]
-    print_shown(Shown({"item": item_json(found), "events": events}, told), as_json)
+    print_answer(Answer(typed=told, data={"item": item_json(found), "events": events}), as_json)
 
 
 @memory.command()
@@ -516,5 +395,6 @@ def _in_words(name: str, value: Any) -> str | list[str]:
     return plain(value) if value is not None else ""
 
 
+shared_verbs(memory)
 memory.add_typer(change.commands)
 memory.add_typer(exchange.commands)

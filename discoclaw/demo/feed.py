@@ -15,7 +15,7 @@ import simcord
 from simcord.backend import serializers
 from simcord.backend.access import message_accessible
 
-from discoclaw.bot.commands import history as texts
+from discoclaw.commands import history as texts
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History

@@ -1,4 +1,4 @@
-"""What a command answers, once: a heading, rows, buttons, files. Cards and texts are renderings of it.
+"""What a command answers, once: a heading, rows, buttons, files. Cards, texts, tables and JSON render it.
 
     answer = Answer(
         "What I remember about you",
@@ -12,10 +12,11 @@
 and what stands in for a card that Discord doesn't take. Every text in it is markup, so what people or models
 wrote goes through `markup` first: `opening` at the start of a line, `words` and `said` elsewhere. With a
 `turn`, ◀ and ▶ give the command again: its values stand in the custom ids of these buttons if they fit there,
-and else in the card itself, which only we can edit. Knows Discord's limits, but nothing about discord.py.
+and else in the card itself, which only we can edit. On the command line an answer is `typed`, in git's words,
+or else its text; programs get its `data` as JSON. Knows Discord's limits, but nothing about discord.py.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -126,12 +127,26 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Grid:
+    """A table on the command line. Its cells are outside text, of which each becomes one line.
+
+    Columns whose names are `whole` are never wrapped, rows whose numbers are `faint` are dimmed.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    whole: Collection[str] = ()
+    faint: Collection[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer. `note` says what has just been done, `small` are facts about all of it (`3 memories`).
 
     `above` are sentences to be read first, `foot` what else is to be said. `most` is how many rows a page has
     at most, and `page` begins with 1; past the end it is the last one. Without a `colour` the card has no
-    frame: it stands in the chat as quietly as small print. A `plain` answer is never a card.
+    frame: it stands in the chat as quietly as small print. A `plain` answer is never a card. `typed` is what
+    the command line prints, with `foot` below it; `data` is its JSON.
     """
 
     heading: str = ""
@@ -148,6 +163,8 @@ class Answer:
     most: int = 5
     colour: int | None = BLURPLE
     plain: bool = False
+    typed: str | Grid = ""
+    data: object = None
 
     def __post_init__(self) -> None:
         assert len(self.controls) <= MOST_BUTTONS and len(self.menus) <= MOST_MENUS

@@ -157,6 +157,11 @@ class TestPoints:
         assert sorted(line[:10] for line in lines) == ["+ 3720777d", "+ 5793b1ae"]
         assert shell.says("diff", "123", "HEAD") == "no difference\n"
 
+    def test_without_a_point_a_diff_shows_what_the_last_commit_did(self, shell: Shell) -> None:
+        assert shell.says("diff", "123").startswith("- ") and "Mondays" in shell.says("diff", "123")
+        shell.says("edit", "123", "works at acme", "User works at Initech.")
+        assert shell.says("diff", "123").endswith("“User works at Acme.” → “User works at Initech.”\n")
+
     def test_what_is_no_point_is_refused(self, shell: Shell) -> None:
         for at, told in (
             ("2026-02-30", "is not a time"),

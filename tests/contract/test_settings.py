@@ -97,7 +97,7 @@ class TestTheDocuments:
         ("writes", "pages"),
         [
             ("discoclaw.settings_reference", ["docs/admins/settings.md", ".env.example"]),
-            ("discoclaw.bot.commands.reference", ["docs/members/commands.md"]),
+            ("discoclaw.cli.reference", ["docs/members/commands.md", "docs/admins/command-line.md"]),
         ],
     )
     def test_are_as_make_docs_writes_them(self, tmp_path: Path, writes: str, pages: list[str]) -> None:

@@ -14,7 +14,10 @@ import contextlib
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextvars import copy_context
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -196,11 +199,14 @@ class World:
     def cli(self, *words: str, typed: str | None = None, **environment: str) -> Result:
         """Type a command of `discoclaw` in the folder of this bot, in this process.
 
-        For a command that needs the bot's lock, call `stop` first.
+        It has a thread of its own, since a command runs its own event loop. For one that needs the bot's
+        lock, call `stop` first.
         """
         unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith(OURS)}
         ours = {"DISCOCLAW_DATA_DIR": str(self.data), "COLUMNS": "120", "TZ": "UTC", **environment}
-        return CliRunner().invoke(cli, list(words), input=typed, env={**unset, **ours})
+        typing = partial(CliRunner().invoke, cli, list(words), input=typed, env={**unset, **ours})
+        with ThreadPoolExecutor(1) as aside:
+            return aside.submit(copy_context().run, typing).result()
 
 
 Start = Callable[..., AbstractAsyncContextManager[World]]

@@ -14,9 +14,7 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.deliver import DiscordReply, in_dm
-from discoclaw.bot.pressed import LONGEST
 from discoclaw.bot.sending import ANSWER, REST, Followups
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.message import Inbound, Said
@@ -28,7 +26,6 @@ log = logging.getLogger(__name__)
 
 NOT_HERE = "I don't answer here; whoever runs me has switched that off"
 NO_QUESTION = "there is no question in that"
-STILL_ASKING = "I'm still taking your last question. Please try again in a moment."
 
 NO_ANSWERS: tuple[Answer, ...] = ()
 """The answer streams into the interaction by itself."""
@@ -36,20 +33,6 @@ NO_ANSWERS: tuple[Answer, ...] = ()
 
 async def ask(call: Call, text: str, file: discord.Attachment | None) -> Reply:
     return await put(call, text, file=file)
-
-
-ASK = Command(
-    "ask",
-    ask,
-    "Ask me something, wherever you are; only you see the answer",
-    (
-        Param("text", "What you would like to know", required=True, bounds=(1, LONGEST)),
-        Param("file", "A file that it is about", "file"),
-    ),
-    needs=(),
-    aside=STILL_ASKING,
-    anywhere=True,
-)
 
 
 async def put(

@@ -6,37 +6,48 @@ memories stay out of them outside direct messages.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
 import discord
 
-from discoclaw.bot import wire, words
+from discoclaw.bot import naming, wire, words
+from discoclaw.bot.answers import Unclear
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import CommandContext
-from discoclaw.bot.commands.spec import Command, Values
 from discoclaw.bot.layout import send_answer
 from discoclaw.bot.links import source_link, source_words
-from discoclaw.bot.memories import Asked, standstill
-from discoclaw.core.draft import Draft, Origin
+from discoclaw.commands.caller import Caller
+from discoclaw.commands.memories import SECRET, Asked, stamp, standstill
+from discoclaw.commands.spec import Command, Values
+from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ChatError, ChatForbidden, Refused
-from discoclaw.core.history import Branches, History
 from discoclaw.core.item import Item, Sensitivity, Source
 from discoclaw.core.message import Place
-from discoclaw.core.privacy import is_personal, may_show
+from discoclaw.core.privacy import is_personal, sensitivity
 from discoclaw.core.subject import user_subject
+from discoclaw.core.text import utf16_length
 from discoclaw.core.usage import Payer
+from discoclaw.core.yours import yours
 from discoclaw.memory.off import AnyMemory
+from discoclaw.recall.named_items import Found, find, has_all, named
 from discoclaw.show.answer import Answer, message
-from discoclaw.show.markup import NOTE
+from discoclaw.show.markup import NOTE, said
+from discoclaw.show.markup import words as words_of_others
+from discoclaw.store.files import read_in_thread
+
+TOOLS_OFF = (
+    "**Tools**: switched off here, so I can't look things up or change your memory while I answer. Commands "
+    "still work. Whoever runs me can switch them on with `DISCOCLAW_TOOLS_ENABLED`."
+)
 
 Interaction = discord.Interaction[DiscoClaw]
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(Caller):
     """A command as it was given: as a text, in a message, or as a slash command, in an interaction.
 
     `asked`: it is given again, by a press below a question about which memory is meant. `page`: the page of
@@ -149,10 +160,6 @@ class Call:
         """The memory, for a command that needs it."""
         return self.context.store
 
-    async def history(self) -> History:
-        """The person's whole history."""
-        return await self.memory.history(self.subject)
-
     @property
     def persona_here(self) -> str | None:
         """The persona that this place always uses; None where the person's current one counts.
@@ -163,24 +170,65 @@ class Call:
             return self.asked.branch
         return self.context.places.of(self.place)
 
-    def persona(self, branches: Branches, wanted: str | None = None) -> str:
-        """The persona a command is about: the named one, the place's, or the current. Raises Refused."""
-        if wanted:
-            return branches.named(wanted).name
-        here = self.persona_here
-        if here is not None and here not in branches.all:
-            raise Refused(f"the persona {here!r} of this channel has no history yet; it begins with a change")
-        return here or branches.current
-
-    async def change(self, why: str, make: Callable[[Draft], str], **metadata: Any) -> str:
-        """Change what is remembered here, as one change that says why."""
-        metadata = {**self.metadata, **metadata}
-        return await self.memory.change(self.subject, why, make, branch=self.persona_here, **metadata)
-
     @property
     def standstill(self) -> list[str]:
         """Lines about memory that gets nothing new, because its model fails."""
         return standstill(self.context.models_seen, owner=self.user_id in self.client.settings.owners)
+
+    def troubles(self) -> list[str]:
+        return [*self.standstill, *([] if self.client.settings.tools_enabled else [TOOLS_OFF])]
+
+    async def those(
+        self, items: Collection[Item], wanted: str, verb: str, *, unseen: bool = False
+    ) -> list[Item]:
+        """The memories that are meant, one or several. Raises Unclear, which is a question, if not certain.
+
+        `unseen`: one that may not be shown here counts too, if it is named exactly, since its text is not
+        repeated. `verb` is the command that asks.
+        """
+        if self.asked is not None:
+            return _as_asked(self, items, self.asked, unseen=unseen)
+        if (certain := _certain(self, items, wanted, unseen=unseen)) is not None:
+            return [certain]
+        key = self.user_id, self.session_key
+        if (stamps := self.context.listed.numbered(key, wanted)) is not None:
+            branch = self.persona_here or (await self.memory.branches(self.subject)).current
+            return _as_asked(self, items, Asked(verb, ",".join(stamps), branch), unseen=unseen)
+        found, hidden = await _shown(self, items, wanted, verb)
+        if len(found.meant) == 1 and not found.near:
+            raise await _question(self, verb, found.meant, naming.one(verb, found.meant[0], hidden=hidden))
+        if not found.meant and len(found.near) == 1:
+            raise await _question(self, verb, found.near, naming.near(found.near[0]))
+        ticked = {item.id for item in found.meant}
+        every = [*found.meant, *found.near]
+        self.context.listed.keep(key, map(stamp, every))
+        page = max(1, min(self.page, -(-len(every) // naming.ON_A_PAGE)))
+        text = naming.listed(verb, wanted, every, ticked, page, hidden=hidden, by_text=not self.slash)
+        branch = self.persona_here or (await self.memory.branches(self.subject)).current
+        raise Unclear(naming.about_list(text, self.user_id, verb, every, ticked, branch, page))
+
+    async def the_one(
+        self, items: Collection[Item], wanted: str, verb: str, *, gone: bool = False, new: str = ""
+    ) -> Item:
+        """The one memory that is meant. Raises Unclear, which is a question, if that is not certain.
+
+        `gone`: one that was forgotten counts too, by its id. `new` is what the memory shall say then.
+        """
+        if self.asked is not None:
+            return _as_asked(self, items, self.asked, gone=gone)[0]
+        if (certain := _certain(self, items, wanted, gone=gone)) is not None:
+            return certain
+        found, hidden = await _shown(self, items, wanted, verb)
+        if verb == READS and len(found.meant) == 1:
+            return found.meant[0]
+        every = [*found.meant, *found.near]
+        if len(every) > 1:
+            text = naming.several(verb, len(every), new=new, hidden=hidden)
+        elif found.meant:
+            text = naming.one(verb, every[0], new=new, hidden=hidden)
+        else:
+            text = naming.near(every[0], new=new)
+        raise await _question(self, verb, every, text)
 
     # ------------------------------------------------------------------ what is recorded, what is shown
 
@@ -212,9 +260,106 @@ class Call:
         """A link to where something was said: as words in a card, as an address in a text."""
         return source_link(self.client, source) if self.typed else source_words(self.client, source, words)
 
-    def may_show(self, item: Item) -> bool:
-        """Whether an item may be named in the answer."""
-        return self.in_private or may_show(item, in_dm=False)
+    def called(self, item: Item) -> str:
+        return words_of_others(yours(item.text))
+
+    def clean(self, text: str) -> tuple[str, str]:
+        clean = self.client.redactor(text)
+        return clean.text, SECRET if clean.redacted or clean.flagged else ""
+
+    def hides(self, about: str) -> bool:
+        """By the rule that holds for what is remembered."""
+        secret = sensitivity(
+            "fact",
+            about,
+            inferred=False,
+            learned_privately=self.place.private,
+            marked=self.marked(about),
+            rule=self.context.dm_privacy,
+        )
+        return secret != "normal"
+
+
+# ----------------------------------------------------------------------
+# Which memories somebody means: by id, key or text at once, by some of their words after a question.
+#
+# The question has buttons and a menu (`naming`), and whoever answers it gives the same command again, with
+# `Call.asked`. For a command that takes several it is a list: what is likely meant is ticked, what came near
+# is not, and "1 3" as text names two of the list that was shown last.
+
+READS = "why"
+"""The command that changes nothing: if one memory matches, it needs no question."""
+_LONGEST = 2000
+
+
+def _certain(
+    call: Call, items: Iterable[Item], wanted: str, *, gone: bool = False, unseen: bool = False
+) -> Item | None:
+    """The item that is named exactly. A list that is turned acts on nothing."""
+    if isinstance(call.source, discord.Interaction) and call.source.message is not None:
+        return None
+    return named([one for one in items if (gone or one.active) and (unseen or call.may_show(one))], wanted)
+
+
+async def _shown(call: Call, items: Iterable[Item], wanted: str, verb: str) -> tuple[Found, int]:
+    """The items found of those that may be shown, and how many others have all the words.
+
+    Raises Unclear if there is nothing to show.
+    """
+    active = [item for item in items if item.active]
+    # Ten thousand memories take seconds, in which everybody else is answered.
+    found = await read_in_thread(find, [item for item in active if call.may_show(item)], wanted)
+    others = [item for item in active if not call.may_show(item)]
+    hidden = sum(has_all(item, wanted) for item in others) or int(named(others, wanted) is not None)
+    if found.certain is not None:  # a list that is turned acts on nothing
+        found = Found(meant=(found.certain,))
+    if not (found.meant or found.near):
+        raise Unclear(naming.only_private(hidden, verb) if hidden else naming.nothing(wanted))
+    return found, hidden
+
+
+async def _question(call: Call, verb: str, items: Sequence[Item], text: str) -> Unclear:
+    """The question with its buttons for one memory, with a menu for several."""
+    if utf16_length(text) > _LONGEST:
+        return Unclear(naming.too_long(items))
+    branch = call.persona_here or (await call.memory.branches(call.subject)).current
+    if len(items) == 1:
+        return Unclear(naming.about_one(text, call.user_id, verb, items[0], branch))
+    return Unclear(naming.about_several(text, call.user_id, verb, items, branch))
+
+
+def as_shown(
+    call: Call, items: Iterable[Item], asked: Asked, *, gone: bool = False, unseen: bool = False
+) -> Item:
+    """The memory that somebody was shown, whatever it says now. Raises Refused if it can't be shown."""
+    item = next((one for one in items if asked.names(one)), None)
+    if item is None or not (gone or item.active):
+        raise Refused("that memory was forgotten since I asked")
+    if not (unseen or call.may_show(item)):
+        raise Refused(f"that memory is private now; use `/memory {asked.verb}`, or ask me in a DM")
+    return item
+
+
+def _as_asked(
+    call: Call, items: Iterable[Item], asked: Asked, *, gone: bool = False, unseen: bool = False
+) -> list[Item]:
+    """The memories that a question was about, without those that are no longer as the person was shown them.
+
+    Raises Refused if none is.
+    """
+    known, found, refused = list(items), [], Refused("")
+    for one in asked.each():
+        try:
+            item = as_shown(call, known, one, gone=gone, unseen=unseen)
+            if stamp(item) != one.item and not gone:
+                now = f"; it says now {said(yours(item.text))}" if call.may_show(item) else ""
+                raise Refused(f"that memory has changed since I asked, so I left it as it is{now}")
+            found.append(item)
+        except Refused as refusal:
+            refused = refusal
+    if not found:
+        raise refused
+    return found
 
 
 # ----------------------------------------------------------------------

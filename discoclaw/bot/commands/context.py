@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from discoclaw.bot.commands.spec import Need
+from discoclaw.commands.spec import Need
 from discoclaw.core.errors import Refused
 from discoclaw.core.health import Seen
 from discoclaw.core.ports import MirrorControl

@@ -1,4 +1,4 @@
-"""One's data as a whole: how much there is, taking it along and bringing it, destroying it, and having none.
+"""One's data as a whole: a picture of it, taking it along and bringing it, destroying it, and having none.
 
 What an export looks like, and what a file says, is `memory/exchange`; what erasing does is `memory/erasing`.
 Only the person themselves may do it, and only they get anything; an owner of the bot may have somebody else's
@@ -9,33 +9,37 @@ import asyncio
 import logging
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, cast
 
 import discord
 
 from discoclaw.bot.commands.call import Call, in_dm
-from discoclaw.bot.commands.history import NOTHING
-from discoclaw.bot.memories import ON_RELAYS_TOO, erased, presumed_private
 from discoclaw.bot.wire import discord_errors
+from discoclaw.commands.history import teller
+from discoclaw.commands.memories import ON_RELAYS_TOO, erased, presumed_private
+from discoclaw.commands.table import FORMATS
 from discoclaw.core.draft import Draft, Outcome
 from discoclaw.core.errors import ChatError, ChatForbidden, MemoryFault, Refused
+from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, Item, Sensitivity
 from discoclaw.core.privacy import PRESUMED, DmPrivacy, is_personal, stricter
 from discoclaw.core.purge import ON_RELAYS
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_subject
-from discoclaw.core.times import ms_of_iso
+from discoclaw.core.text import utf16_length
 from discoclaw.memory.exchange.export import Form, exported
 from discoclaw.memory.exchange.load import Items, load_bytes
 from discoclaw.memory.exchange.take import current_items
+from discoclaw.memory.subjects.inspect import held
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.show import text as shown
-from discoclaw.show.answer import GREY, Answer, Button, File, Reply, Row, Turn, message
-from discoclaw.show.markup import ago, name, plain
+from discoclaw.show import graph
+from discoclaw.show.answer import GREY, Answer, Button, File, Reply, message
+from discoclaw.show.markup import block, words
 from discoclaw.show.usage import as_csv
-from discoclaw.show.words import count, memories, word
+from discoclaw.show.words import PEOPLE, count, memories
 from discoclaw.store.files import read_in_thread
 
 log = logging.getLogger(__name__)
@@ -44,10 +48,6 @@ STAYS = (
     "What I already have stays on disk, unused. `!memory export` gives you a copy, `!memory erase` destroys "
     "it, and `!memory optin` turns memory on again."
 )
-TOOLS_OFF = (
-    "**Tools**: switched off here, so I can't look things up or change your memory while I answer. Commands "
-    "still work. Whoever runs me can switch them on with `DISCOCLAW_TOOLS_ENABLED`."
-)
 DESTROYED = (
     "and the summaries of conversations they are part of. It will be destroyed on disk, and nobody can "
     "bring it back."
@@ -55,17 +55,10 @@ DESTROYED = (
 KEEP_A_COPY = "`!memory export` keeps a copy."
 STILL_ARCHIVED = "What you said is still in my archive, unused; I remove it when I start the next time. "
 _USER = re.compile(r"(?:<@!?)?(\d{1,20})>?")
+WHOLE_AS_TEXT = 1900
+"""The longest diagram, in UTF-16 units, that stands in the message itself; a longer one is a file."""
 MOST_BYTES = 8 * 1024 * 1024
 """The size of a file that every server takes, with room to spare; and the most we read of one."""
-USAGE = "usage"
-FORMATS = {
-    "json": "memories.json",
-    "markdown": "memory.md",
-    "objects": "memory.zip",
-    "snapshot": "snapshot.json",
-    USAGE: "usage.csv",
-}
-"""Kinds of export, and the names of their files."""
 TOO_LARGE = (
     "that is larger than a file in Discord may be; whoever runs me can give it to you with "
     "`discoclaw memory export`"
@@ -73,51 +66,57 @@ TOO_LARGE = (
 DMS_CLOSED = (
     "I can't send you DMs, and your memory doesn't belong in public; use `/memory data export` here instead"
 )
-_MOST_TAGS = 10
 
 
-async def stats(call: Call) -> Answer:
+# ---------------------------------------------------------------------- looking at it
+
+
+async def draw(call: Call, form: str) -> Reply:
     history = await call.history()
-    rows = await asyncio.to_thread(_figures, history, in_private=call.in_private)
+    if not history.commits:
+        raise Refused("there is nothing to draw yet, because I remember nothing about you")
+    done = teller(history, in_private=call.in_private)
+    history = await asyncio.to_thread(_said_by, history, done)
+    number = count(len(history.commits), "change")
+    if form == "timeline":
+        return block(await asyncio.to_thread(graph.timeline, history, words=PEOPLE))
+    if form == "mermaid":
+        mermaid = await asyncio.to_thread(graph.mermaid, history)
+        text = block(mermaid, "mermaid")
+        if utf16_length(text) <= WHOLE_AS_TEXT:
+            return text
+        file = File("memory.mmd", mermaid.encode())
+        return message(f"{number}: the diagram is in `memory.mmd`.", files=[file])
+    title = f"Memory of {call.author.display_name}"
+    drawn = await asyncio.to_thread(_png, history, title)
     return Answer(
-        "Your memory in numbers",
-        rows or [Row(NOTHING)],
-        foot=[*call.standstill, *([] if call.client.settings.tools_enabled else [TOOLS_OFF])],
-        turn=Turn(call.user_id, "data stats"),
-        page=call.page,
-        most=10,
+        words(title),
+        small=[number],
+        files=[File("memory.png", drawn, f"{words(title)}, as a graph of its changes")],
+        foot=["`/memory history graph form:mermaid` gives the diagram as text."],
         colour=GREY,
     )
 
 
-def _figures(history: History, *, in_private: bool) -> list[Row]:
-    """How much I remember, of what kind and since when; memories are those of all personas, each once."""
-    if not history.commits:
-        return []
-    branches = history.branches
-    view = history.view(branches.all[branches.current].head)
-    items = list(history.items().values())
-    active = [item for item in items if item.active]
-    open_ = [item for item in active if shown.is_open(item, in_private=in_private)]
-    secret = sum(item.facets.sensitivity != "normal" for item in active)
-    times = [ms_of_iso(commit.timestamp) for commit in history.commits.values()]
-    several = len(branches.all) > 1
-    here = f", with {count(len(view.active()), 'memory')}" if several else ""
-    figures = [
-        ("Memories", f"{len(active)}, of these {secret} private; {len(items) - len(active)} forgotten"),
-        ("Kinds", _counted(Counter(item.kind for item in open_))),
-        ("Tags", _counted(Counter(word(tag) for item in open_ for tag in item.tags), _MOST_TAGS)),
-        ("To settle", count(len(view.conflicts), "question")),
-        ("Waiting for your yes", f"{len(view.pending)} pending" if view.pending else ""),
-        ("Changes", f"{len(history.commits)}, the first {ago(min(times))}, the last {ago(max(times))}"),
-        ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**{here}"),
-    ]
-    return [Row(f"**{title}**\n{text}", line=f"**{title}**: {text}") for title, text in figures if text]
+def _said_by(history: History, done: Callable[[Commit], str]) -> History:
+    """A history for drawing: each commit's message says what it changed."""
+    records = history.records
+    return History(replace(one, message=done(one)) if isinstance(one, Commit) else one for one in records)
 
 
-def _counted(counted: Counter[str], most: int | None = None) -> str:
-    ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-    return ", ".join(f"{plain(one)} {number}" for one, number in ranked[:most])
+def _png(history: History, title: str) -> bytes:
+    from discoclaw.show.picture import png  # Pillow takes 11 MB, and a second on a slow disk
+
+    return png(history, title=title)
+
+
+async def verify(call: Call) -> str:
+    assert isinstance(call.memory, Memory)  # the command needs one
+    found = await read_in_thread(held, call.memory.disk, call.subject)
+    if not found.faults:
+        return f"Your history is intact: {count(len(found.commits), 'change')} checked."
+    listed = "\n".join(f"- {fault}" for fault in found.faults[:20])
+    return f"Your history is damaged. Please tell whoever runs me:\n{block(listed)}"
 
 
 async def reset_summary(call: Call) -> str:
@@ -130,7 +129,7 @@ async def reset_summary(call: Call) -> str:
 
 
 async def export(call: Call, format: str, history: bool) -> Reply:
-    if format == USAGE:
+    if format == "usage":
         return await _calls(call)
     call.context.require("memory")
     known = await call.history()
@@ -158,7 +157,7 @@ async def _calls(call: Call) -> Reply:
     if not own:
         return "No calls of models are written down as yours, so there is nothing to export."
     content = await asyncio.to_thread(as_csv, own)
-    return await _sent(call, content, FORMATS[USAGE], "Your usage", count(len(own), "call"))
+    return await _sent(call, content, FORMATS["usage"], "Your usage", count(len(own), "call"))
 
 
 async def _sent(call: Call, content: bytes, name: str, what: str, held: str) -> Reply:

@@ -32,10 +32,8 @@ from discoclaw.bot.answers import (
 )
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands import help as helping
-from discoclaw.bot.commands.call import Call, Interaction
-from discoclaw.bot.commands.choosing import as_shown
+from discoclaw.bot.commands.call import Call, Interaction, as_shown
 from discoclaw.bot.commands.context import OFF, CommandContext
-from discoclaw.bot.commands.history import teller
 from discoclaw.bot.commands.parsing import (
     Misused,
     meant_by,
@@ -47,14 +45,15 @@ from discoclaw.bot.commands.parsing import (
     values_of,
 )
 from discoclaw.bot.commands.preview import DM
-from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
 from discoclaw.bot.layout import send_answer, send_pieces
-from discoclaw.bot.memories import Asked
 from discoclaw.bot.pressed import GONE, Outcome, asked_for
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.sending import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
+from discoclaw.commands.history import teller
+from discoclaw.commands.memories import Asked
+from discoclaw.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
 from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound

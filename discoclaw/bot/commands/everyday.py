@@ -1,7 +1,6 @@
 """What people do every day: see, add, correct and forget memories, and decide what I asked them."""
 
 import asyncio
-import re
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, tzinfo
@@ -11,28 +10,25 @@ from typing import Any
 from discoclaw.bot import naming, questions
 from discoclaw.bot.answers import OPTED_OUT, Unclear
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.choosing import still, the_one, those
-from discoclaw.bot.commands.spec import Values
-from discoclaw.bot.memories import NOT_USED, SECRET, kept_private, presumed_private, row_of
 from discoclaw.bot.proposals import waiting
+from discoclaw.commands.items import still
+from discoclaw.commands.memories import NOT_USED, SECRET, kept_private, presumed_private, question, row_of
 from discoclaw.core import privacy, zones
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, ModelSpent, Refused
-from discoclaw.core.item import Facets, Item, Sensitivity, by_newest, check_text
+from discoclaw.core.item import Facets, Item, Sensitivity, by_newest
 from discoclaw.core.privacy import is_personal
 from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
-from discoclaw.core.yours import halves, left_out, yours
+from discoclaw.core.yours import halves, yours
 from discoclaw.core.zones import KEY, names_like, own_zone, text_of, zone_named
 from discoclaw.memory.conversations.rolling import Rolling
-from discoclaw.memory.subjects import verbs
-from discoclaw.show.answer import YELLOW, Answer, Button, Reply, Row, Turn, message
+from discoclaw.show.answer import YELLOW, Answer, Reply, Row, Turn, message
 from discoclaw.show.markup import ago, for_people, name, plain, said, words
 from discoclaw.show.words import PRIVATE, count, short
 
 IMPORTED = "imported"
 """The word by which `share` takes all memories that are private only because they came in from files."""
-WHICH = "Some of its words, or its id; “imported” means all that came in from files"
 NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
 SUMMARY = "Summary of this conversation"
 REBUILDING = "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
@@ -40,9 +36,6 @@ UNTIL_THEN = "I use the first until you decide: `!memory settle`."
 MOST_AT_ONCE = 5
 """Questions are a message each, because of their buttons."""
 NO_MODEL = "the model that looks for them didn't answer, so nothing has changed; try again in a while"
-
-_ID = re.compile(r"(durable-)?[0-9a-f]{8}")
-_ARROW = re.compile(r"\s*(?:=>|→)\s*")
 
 
 # ---------------------------------------------------------------------- see, add, forget
@@ -84,7 +77,7 @@ def _contradicted(view: View, items: Collection[Item], *, in_private: bool) -> l
     """Rows about what contradicts a memory that is shown."""
     ids = {item.id for item in items if in_private or item.facets.sensitivity == "normal"}
     lines = [
-        f"{questions.question(view, one, in_private=in_private)}. {UNTIL_THEN}"
+        f"{question(view, one, in_private=in_private)}. {UNTIL_THEN}"
         for one in view.conflicts
         if one.item_id in ids and (in_private or one.sensitivity == "normal")
     ]
@@ -102,7 +95,7 @@ async def remember(call: Call, text: str) -> Reply:
     told = await keep(call, text, call.origin(), "remembered by command")
     if halves(text) is None:
         return told
-    item = next((one for one in await _items(call) if one.active and one.text == collapse(text)), None)
+    item = next((one for one in await call.items() if one.active and one.text == collapse(text)), None)
     if item is None:  # it is worded otherwise, or held anything secret
         return told
     branch = call.persona_here or (await call.memory.branches(call.subject)).current
@@ -111,7 +104,7 @@ async def remember(call: Call, text: str) -> Reply:
 
 async def split(call: Call, memory: str) -> str:
     """Make two memories of one that says two things."""
-    meant = await the_one(call, await _items(call), memory, "history split")
+    meant = await call.the_one(await call.items(), memory, "history split")
     if (parts := halves(meant.text)) is None:
         raise Refused("that memory says one thing, as far as I can tell; `!memory edit` changes it")
 
@@ -158,63 +151,7 @@ def crowded(draft: Draft, most: int) -> str:
     return ""
 
 
-async def forget(call: Call, memory: str) -> str:
-    meant = await those(call, await _items(call), memory, "forget")
-
-    def make(draft: Draft) -> str:
-        items = [still(draft, one) for one in meant]
-        for item in items:
-            draft.deprecate(item, call.origin())
-        if len(items) == 1:
-            return f"Forgotten: {words(yours(items[0].text))}"
-        lines = "\n".join(f"- {words(yours(item.text))}" for item in items)
-        return f"Forgotten: {count(len(items), 'memory')}; `!memory undo` brings them back.\n{lines}"
-
-    return await call.change("forgotten by command", make)
-
-
-# ---------------------------------------------------------------------- correct
-
-
-def arrow(text: str) -> Values:
-    """The parameters of `edit` as text: `<words or id> => <new text>`, or `<id> <new text>`."""
-    first, _, rest = collapse(text).partition(" ")
-    if _ID.fullmatch(first):
-        there = _ARROW.match(rest)
-        memory, new = first, rest[there.end() :] if there else rest
-    else:
-        parts = _ARROW.split(collapse(text), maxsplit=1)
-        memory, new = parts[0], parts[1] if len(parts) == 2 else ""
-    return {"memory": memory or None, "text": new or None}
-
-
-async def edit(call: Call, memory: str, text: str) -> Reply:
-    clean = call.client.redactor(text)
-    new = check_text(clean.text)
-    meant = await the_one(call, await _items(call), memory, "edit", new=new)
-    before, after = await verbs.edit(
-        call.memory,
-        call.subject,
-        lambda draft: still(draft, meant),
-        new,
-        call.origin(),
-        branch=call.persona_here,
-        marked=call.marked(clean.text),
-        **call.metadata,
-    )
-    if before == after:
-        return f"It says that already: {words(yours(after.text))}"
-    note = SECRET if clean.redacted or clean.flagged else ""
-    if before.facets.sensitivity == "normal":
-        note = f"{kept_private(after, by_id=not call.on_card)}{note}"
-    if not call.may_show(after):
-        return f"Edited. It's private now.{note}"
-    answer = f"Edited: {words(yours(before.text))} → {words(yours(after.text))}{note}"
-    lost = left_out(before.text, after.text)
-    if not lost:
-        return answer
-    answer += f"\n{naming.lost(lost)}"
-    return answer if call.on_card else message(answer, [Button(f"lost:{call.user_id}", "Remember that too")])
+# ---------------------------------------------------------------------- who sees it
 
 
 async def share(call: Call, memory: str) -> str:
@@ -247,7 +184,7 @@ async def private(call: Call, memory: str) -> str:
 async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
     # To share a memory one has to be able to name it, wherever one is; its text is not repeated.
     verb = "share" if secret == "normal" else "private"
-    meant = await those(call, await _items(call), memory, verb, unseen=True)
+    meant = await call.those(await call.items(), memory, verb, unseen=True)
 
     def make(draft: Draft) -> str:
         items = [still(draft, one) for one in meant]
@@ -261,11 +198,6 @@ async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
     return await call.change(f"marked {secret} by command", make)
 
 
-async def _items(call: Call) -> Collection[Item]:
-    """The items that are remembered here."""
-    return (await call.memory.view(call.subject, call.persona_here)).items.values()
-
-
 # ---------------------------------------------------------------------- decide
 
 
@@ -274,11 +206,11 @@ async def settle(call: Call) -> Reply:
     asked: list[tuple[Conflict, str]] = []
     hidden = 0
     for conflict in view.conflicts:
-        question = questions.question(view, conflict, in_private=call.in_private)
-        if question == PRIVATE:
+        text = question(view, conflict, in_private=call.in_private)
+        if text == PRIVATE:
             hidden += 1
         else:
-            asked.append((conflict, question))
+            asked.append((conflict, text))
     if not asked and not hidden:
         return "There is nothing to settle."
     if asked and not call.typed:
@@ -287,7 +219,7 @@ async def settle(call: Call) -> Reply:
         known = f"decide:{call.user_id}:{conflict.event_id}:{{letter}}:{page}:{branch}"
         return Answer(
             questions.TITLE,
-            [Row(question) for _, question in asked],
+            [Row(text) for _, text in asked],
             small=[count(len(asked), "question")],
             controls=questions.answers(conflict, known),
             turn=Turn(call.user_id, "settle"),
@@ -296,9 +228,9 @@ async def settle(call: Call) -> Reply:
             colour=YELLOW,
         )
     messages = []
-    for conflict, question in asked[:MOST_AT_ONCE]:
+    for conflict, text in asked[:MOST_AT_ONCE]:
         known = f"settle:{call.user_id}:{conflict.event_id}:{{how}}:{branch}"
-        messages.append(message(f"{question}. Which is right?", questions.answers(conflict, known)))
+        messages.append(message(f"{text}. Which is right?", questions.answers(conflict, known)))
     if more := len(asked) - len(messages):
         messages.append(message(f"({count(more, 'more question')}: answer these first)"))
     if hidden:
@@ -331,6 +263,13 @@ async def pending(call: Call) -> Answer:
     branch, view = await _here(call)
     days = call.client.settings.pending_days
     return waiting(call.user_id, view, branch, in_private=call.in_private, days=days, page=call.page)
+
+
+async def autoswitch(call: Call, state: str) -> str:
+    await call.context.choices.choose(call.user_id, auto_switch=state == "on")
+    if state == "on":
+        return "From now on I switch your persona by myself when we talk about what another one is for."
+    return "From now on I ask before I switch your persona."
 
 
 async def tidy(call: Call) -> str:

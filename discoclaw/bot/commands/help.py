@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from discoclaw.bot.commands.spec import Catalogue, Command, Group, Missing
+from discoclaw.commands.spec import Catalogue, Command, Group, Missing
 from discoclaw.core.text import clip
 
 TITLE = "**How to see and change what I remember about you**"

@@ -1,4 +1,4 @@
-"""The commands in the menu of a message. Discord takes five; their names are what people read there."""
+"""The commands in the menu of a message."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,12 +6,10 @@ from dataclasses import replace
 import discord
 
 from discoclaw.bot import naming, voice, wire, words
-from discoclaw.bot.commands.ask import STILL_ASKING, put
+from discoclaw.bot.commands.ask import put
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.everyday import keep
-from discoclaw.bot.commands.spec import Command, Param
 from discoclaw.bot.commands.why import UNKNOWN_ANSWER, explained
-from discoclaw.bot.pressed import LONGEST
 from discoclaw.bot.proposals import undo_button
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused
@@ -237,30 +235,3 @@ async def _quoted(call: Call, message_id: str) -> Said:
         return await call.client.meant_by(message)
     except ChatError as error:
         raise Refused(GONE) from error
-
-
-MENUS = (
-    Command(
-        "Remember this",
-        remember,
-        "Your own message becomes a memory; somebody else's, a memory about what they said",
-        adds=True,
-        anywhere=True,
-    ),
-    Command(
-        "What was learned from this?",
-        learned,
-        "Your memories that rest on this message, each with a button to forget it",
-        anywhere=True,
-    ),
-    Command("Why this answer?", why, "What one of my answers to you was based on"),
-    Command(
-        "Ask about this",
-        ask_about,
-        "Ask me something about this message; only you see the answer",
-        (Param("question", "What would you like to know?", required=True, bounds=(1, LONGEST)),),
-        needs=(),
-        aside=STILL_ASKING,
-        anywhere=True,
-    ),
-)

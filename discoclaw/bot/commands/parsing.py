@@ -20,7 +20,7 @@ from discord.ext.commands import ArgumentParsingError
 from discord.ext.commands.view import StringView
 
 from discoclaw.bot.commands.call import Interaction
-from discoclaw.bot.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Param, Values
+from discoclaw.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Param, Values
 from discoclaw.core.text import clip
 from discoclaw.show.answer import SEPARATOR
 

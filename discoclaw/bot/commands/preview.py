@@ -17,9 +17,9 @@ from discoclaw.bot import wire
 from discoclaw.bot.answers import NOT_ALLOWED
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.context import OFF
-from discoclaw.bot.commands.spec import Need, Values
-from discoclaw.bot.memories import NOT_USED, row_of
 from discoclaw.bot.wire import can_read, channel_of, discord_errors, member_of
+from discoclaw.commands.memories import NOT_USED, row_of
+from discoclaw.commands.spec import Need
 from discoclaw.core.errors import ChatError, MemoryFault, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.message import Place
@@ -89,13 +89,6 @@ class Facts:
     answers: bool
     tools: bool
     archive: bool
-
-
-def asked(text: str) -> Values:
-    """The parameters of `preview` as text: `[#channel] [text]`."""
-    first, _, rest = text.strip().partition(" ")
-    channel, about = (first, rest.strip()) if _CHANNEL.fullmatch(first) else (None, text.strip())
-    return {"channel": channel, "about": about or None}
 
 
 async def preview(call: Call, channel: str | None, about: str | None) -> Reply:

@@ -30,7 +30,6 @@ MOST_THREADS = 25
 LONGEST_SHOWN = 300
 """UTF-16 units of a message that are shown."""
 NOTHING = "I found nothing like that in the messages I kept and you can read."
-STILL = "I'm still looking for what you asked before. Please try again in a moment."
 NOT_NOW = "I can't search the archive right now. Please try again in a while."
 ONLY_FOR_YOU = "only you may see what I find; use `/memory search` here, or ask me in a DM"
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 from discoclaw.bot.commands.call import Call, in_dm
+from discoclaw.commands.table import VIEWS
 from discoclaw.core.budgets import Limit, Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
 from discoclaw.core.usage import By, Days, Group, Report, Total, last_days, money, this_month
@@ -44,8 +45,7 @@ KINDS: dict[By, str] = {
     "person": "by person",
 }
 _LONGEST = 60
-OVERVIEW = "overview"
-VIEWS = (OVERVIEW, "purpose", "model", "day", "channel", "server", "person")
+OVERVIEW = VIEWS[0]
 _OWN: Sequence[By] = ("purpose", "model", "day", "channel")
 _ALL: Sequence[By] = ("person", "channel", "server", "purpose", "model", "day")
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 from functools import partial
 
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.choosing import the_one
-from discoclaw.bot.commands.history import told, when
 from discoclaw.bot.links import message_address, source_of_event
-from discoclaw.bot.memories import Where, row_of
+from discoclaw.commands.history import told, when
+from discoclaw.commands.memories import Where, row_of
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
@@ -37,7 +36,7 @@ async def why(call: Call, memory: str | None) -> Reply:
     branch = call.persona(history.branches) if history.records else None
     view = history.view(history.branch(branch).head) if branch is not None else EMPTY
     items = view.items.values() if call.in_private else shown.TakenFrom([view]).items(view.items.values())
-    item = await the_one(call, items, memory, "why", gone=True)
+    item = await call.the_one(items, memory, "why", gone=True)
     told_by = await asyncio.to_thread(_reasons, call, history, item, branch)
     return Answer(
         "Where this comes from",

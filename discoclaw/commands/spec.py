@@ -1,8 +1,8 @@
 """What a command is: its names, its parameters, what it says about itself, and who may use it. Values only.
 
-The table of commands (`table`) is made of these; the slash commands, the text commands, the help and the docs
-are made from that table, so a command has the same name and the same words everywhere.
-Knows nothing about Discord's objects or about what a command does.
+The table of commands (`table`) is made of these. The slash commands, the text commands, their help, the verbs
+of `discoclaw memory` and the docs are made from that table, so a command has the same name and the same words
+everywhere. Knows nothing about Discord's objects, about Typer, or about what a command does.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,20 @@ Only = Literal["", "admins", "owners"]
 """The bot's owners, or they and the admins of a server."""
 Values = dict[str, Any]
 Run = Callable[..., Awaitable[Reply]]
-"""Carries a command out: takes the call, and each parameter by its name."""
+"""Carries a command out: takes the caller, and each parameter by its name."""
+
+
+async def apart(caller: Any, **values: Any) -> Reply:
+    """Stands for the functions of a command of which Discord and the terminal each have their own."""
+    raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A parameter on the command line: what it is called there (`--at`, `COMMIT`), and its help."""
+
+    name: str
+    help: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +43,8 @@ class Param:
     """One parameter. As text, flags and numbers are named (`--limit 5`), the others are given in their order.
 
     `bounds` are of a number, or of the length of a text. `shown` stands for it in a usage, `also` are older
-    names that work as text, and `by_name` says that it is never given without its name.
+    names that work as text, and `by_name` says that it is never given without its name. `terminal` is how the
+    command line has it; without it, it isn't there.
     """
 
     name: str
@@ -44,6 +58,7 @@ class Param:
     also: tuple[str, ...] = ()
     shown: str = ""
     by_name: bool = False
+    terminal: Typed | None = None
 
     @property
     def usage(self) -> str:
@@ -57,8 +72,29 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
+class Terminal:
+    """A command as a verb of `discoclaw memory`.
+
+    `help` is in git's words, `example` what stands behind `discoclaw memory`. A verb that `changes` a memory
+    is refused while the bot runs. `on` is the option that names the branch it is about. `json`: it takes
+    --json. A verb that is made elsewhere (`cli`), because it has parameters of its own, has only its name.
+    """
+
+    name: str
+    help: str = ""
+    example: str = ""
+    changes: bool = False
+    on: Typed | None = None
+    json: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """One command. `path` is its name, `aliases` are other names it has as text, below the same root.
+
+    `run` is what both Discord and the terminal call. Without it, each that has the command has a function of
+    its own: Discord's is in `bot/commands/table`. `terminal` is its name on the command line. `alone` says
+    why it is in one of the two only, and `discord` is False for one that Discord hasn't got.
 
     `needs`: what has to be switched on. `adds`: it adds to memory, so it is refused to somebody who has opted
     out. `only`: who may use it, if not everybody. For `admins`, Discord offers it to people who can manage
@@ -71,9 +107,9 @@ class Command:
     """
 
     path: str
-    run: Run
-    help: str
+    help: str = ""
     params: tuple[Param, ...] = ()
+    run: Run = apart
     aliases: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ("memory",)
     adds: bool = False
@@ -82,6 +118,14 @@ class Command:
     parse: Callable[[str], Values] | None = None
     example: str = ""
     anywhere: bool = False
+    terminal: Terminal | None = None
+    alone: str = ""
+    discord: bool = True
+
+    @property
+    def shared(self) -> bool:
+        """Whether Discord and the terminal both call `run`."""
+        return self.run is not apart
 
     @property
     def usage(self) -> str:

@@ -1,14 +1,21 @@
-"""The tables of docs/members/commands.md, from the table of commands. `make docs` writes them."""
+"""The tables of docs/members/commands.md and docs/admins/command-line.md, from the table of commands.
+
+`make docs` writes them.
+"""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from discoclaw.bot.commands.spec import Catalogue, Command, Group
 from discoclaw.bot.commands.table import CATALOGUE
+from discoclaw.cli.common import CHANGE_PANEL, IMPORT_PANEL
+from discoclaw.cli.main import whole
+from discoclaw.commands.spec import Catalogue, Command, Group
+from discoclaw.commands.table import COMMANDS
 
-BEGIN = "<!-- The tables are made from discoclaw/bot/commands/table.py; `make docs` writes them. -->"
-END = "<!-- End of the tables. -->"
+BEGIN = "<!-- What follows is made from discoclaw/commands/table.py; `make docs` writes it. -->"
+END = "<!-- End of what is made. -->"
 _BAR = r"\|"
 ALONE = "## Questions\n\nThis exists as a slash command only."
 MENUS = (
@@ -33,13 +40,35 @@ def _rows(head: str, named: Sequence[tuple[str, Command]]) -> str:
     return "\n".join([head, "", "| Command | What it does |", "|---|---|", *lines])
 
 
-def renewed(document: str, catalogue: Catalogue = CATALOGUE) -> str:
+def terminal_tables() -> str:
+    """The verbs of `discoclaw memory` in Markdown: those that look, change, and bring or take memories."""
+    group: Any = whole("memory")
+    order = [one.terminal.name for one in COMMANDS if one.terminal is not None]
+    parts = []
+    titles = {
+        CHANGE_PANEL: "### Change (the bot has to be stopped)",
+        IMPORT_PANEL: "### Import and erase (the bot has to be stopped)",
+    }
+    for panel, title in {"": "### Look", **titles}.items():
+        lines = [title, "", "| Command | What it does |", "|---|---|"]
+        for name in order:
+            own = group.commands[name].rich_help_panel
+            if (own if own in titles else "") == panel:
+                about = [" ".join(one.split()) for one in group.commands[name].help.split("\n\n")]
+                (example,) = [one.removeprefix("Example: ") for one in about if one.startswith("Example: ")]
+                told = " ".join(one for one in about if not one.startswith("Example: "))
+                lines.append(f"| `{example}` | {told.replace('|', _BAR)} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def renewed(document: str, made: str) -> str:
     """A document with new tables between its marks. Raises ValueError when the marks are not there."""
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError("the document has no marks for the tables")
-    return f"{before}{BEGIN}\n\n{tables(catalogue)}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"
 
 
 def _table(catalogue: Catalogue, group: Group) -> str:
@@ -72,10 +101,11 @@ def _others(catalogue: Catalogue, command: Command) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def main(path: Path) -> None:
-    """Write the tables into a document."""
-    path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")
+def main(of_discord: Path, of_terminal: Path) -> None:
+    """Write the tables into both documents."""
+    for path, made in ((of_discord, tables(CATALOGUE)), (of_terminal, terminal_tables())):
+        path.write_text(renewed(path.read_text(encoding="utf-8"), made), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))

@@ -1,44 +1,38 @@
-"""What people do with their history: look at what changed, go back in it, and keep personas.
+"""What people do with a history: look at what changed, go back in it, and keep personas.
 
-The same history as `show.text` has for the terminal, in the words that people know and with times that
-Discord renders. What is done is in `memory/subjects/verbs`. `in_private` means what it means in `show.text`.
+In Discord it is told in the words that people know and with times that Discord renders; in a terminal in
+git's words (`show.text`), and as JSON. What is done is in `memory/subjects/verbs`. `in_private` means what it
+means in `show.text`.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import fields, replace
-from typing import TypeVar
+from dataclasses import asdict, fields, replace
+from typing import Any, TypeVar
 
-from discoclaw.bot.commands.call import Call
-from discoclaw.bot.memories import row_of
-from discoclaw.bot.questions import question
-from discoclaw.core.errors import Refused
+from discoclaw.commands.caller import Caller
+from discoclaw.commands.memories import question, row_of
 from discoclaw.core.event import Commit, Event, Ref
-from discoclaw.core.history import MAIN, Branches, History
-from discoclaw.core.item import by_newest
+from discoclaw.core.history import MAIN, History
+from discoclaw.core.item import Item, by_newest
 from discoclaw.core.merge import Clash, ItemChange, MergeResult, diff
 from discoclaw.core.pending import is_proposal, settled_as
-from discoclaw.core.privacy import sensitivity
-from discoclaw.core.text import utf16_length
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import EMPTY, View
 from discoclaw.core.yours import yours
 from discoclaw.memory.subjects import verbs
-from discoclaw.memory.subjects.inspect import held, view_at
-from discoclaw.memory.subjects.store import Memory
-from discoclaw.show import graph
+from discoclaw.memory.subjects.inspect import view_at
 from discoclaw.show import text as shown
-from discoclaw.show.answer import GREY, Answer, Button, File, Reply, Row, Turn, message
+from discoclaw.show.answer import GREY, Answer, Button, Reply, Row, Turn
 from discoclaw.show.events import linked, verb
 from discoclaw.show.graph import digits
 from discoclaw.show.markup import ago, block, name, opening, plain, said, words
 from discoclaw.show.text import hidden as hidden_of
-from discoclaw.show.words import PEOPLE, PRIVATE, acts, count, line, short, word
-from discoclaw.store.files import read_in_thread
+from discoclaw.show.words import PRIVATE, acts, count, line, short, word
 
-WHOLE_AS_TEXT = 1900
-"""The longest diagram, in UTF-16 units, that stands in the message itself; a longer one is a file."""
 NOTHING = "I remember nothing yet."
+_MOST_TAGS = 10
 Change = TypeVar("Change", ItemChange, Clash)
 
 _BY = {
@@ -83,45 +77,49 @@ _ANSWERED = {
 # ---------------------------------------------------------------------- looking
 
 
-async def log(call: Call, oneline: bool, limit: int, persona: str | None) -> Answer:
-    history = await call.history()
-    branch = call.persona(history.branches, persona) if history.records else None
+async def log(caller: Caller, oneline: bool, limit: int | None, persona: str | None) -> Answer:
+    history = await caller.history()
+    branch = caller.looks_at(history, persona)
+    if caller.terminal:
+        made = history.chain(history.branch(branch).head) if branch is not None else history.commits.values()
+        told = shown.log(history, branch=branch, oneline=oneline, limit=limit, times=caller.times)
+        return Answer(typed=told, data=[commit.to_json() for commit in [*made][::-1][:limit]])
     records, earlier = shown.newest(history, branch, limit)
-    rows = await asyncio.to_thread(_changes, call, history, records, branch, oneline=oneline, limit=limit)
+    rows = await asyncio.to_thread(_changes, caller, history, records, branch, oneline=oneline, limit=limit)
     changes = sum(isinstance(one, Commit) for one in records)
     return Answer(
         "What changed in your memory",
         rows or [Row(NOTHING)],
         small=[count(changes, "change")] if rows else [],
         foot=[f"and {count(earlier, 'earlier change')}"] if earlier else [],
-        turn=Turn(call.user_id, "history log", (oneline, limit, persona)),
-        page=call.page,
+        turn=Turn(caller.user_id, "history log", (oneline, limit, persona)),
+        page=caller.page,
         colour=GREY,
     )
 
 
 def _changes(
-    call: Call,
+    caller: Caller,
     history: History,
     records: Sequence[Commit | Ref],
     branch: str | None,
     *,
     oneline: bool,
-    limit: int,
+    limit: int | None,
 ) -> list[Row]:
     """A row for each change of a persona, newest first.
 
     On a card, a change has a button that takes it back; as a text, its id and those of its memories.
     """
-    secrets = shown.Secrets(history, in_private=call.in_private, branch=branch)
-    done_by = teller(history, in_private=call.in_private, branch=branch)
+    secrets = shown.Secrets(history, in_private=caller.in_private, branch=branch)
+    done_by = teller(history, in_private=caller.in_private, branch=branch)
     size, several = digits(history.commits), len(history.branches.all) > 1
     chain = {one.id for one in history.chain(history.branch(branch).head)} if branch is not None else set()
     rows = []
     for record in records:
         if isinstance(record, Ref):
             if not oneline:
-                what = turn(record, in_private=call.in_private)
+                what = turn(record, in_private=caller.in_private)
                 rows.append(Row(_capital(what), when(record), line=f"- {when(record)} {what}"))
             continue
         did = plain(done_by(record))
@@ -141,7 +139,7 @@ def _changes(
             ]
         control = None
         if record.id in chain and not all(is_proposal(event) for event in record.events):
-            known = f"{call.user_id}:{record.id}:{{page}}:{limit}:{branch}"
+            known = f"{caller.user_id}:{record.id}:{{page}}:{limit}:{branch}"
             control = Button(f"revert:{known}", "Take back")
         text = "\n".join([*([f"**{_capital(did)}**"] if titled else []), *map(_capital, events)])
         rows.append(Row(text, " · ".join([when(record), *about]), control, line="\n".join(typed)))
@@ -152,28 +150,31 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-async def view(call: Call, at: str | None, persona: str | None) -> Reply:
+async def view(caller: Caller, at: str | None, persona: str | None) -> Answer:
     hidden: frozenset[str] = frozenset()
     if at is None and persona is None:
-        found = await call.memory.view(call.subject, call.persona_here)
+        found = await caller.view(caller.persona_here)
         taken = shown.TakenFrom([found])
     else:
-        history = await call.history()
+        history = await caller.history()
         # Without a persona, a date shows the one that was current then: today's may be newer than the date.
-        branch = call.persona(history.branches, persona) if persona or call.persona_here else None
-        found, hidden = await asyncio.to_thread(_then, history, at or "HEAD", branch)
-        if at is not None and not found.items:
-            return "I remembered nothing then."
+        branch = caller.looks_at(history, persona) if persona or caller.persona_here else None
+        found, hidden = await asyncio.to_thread(_then, caller, history, at, branch)
         taken = await asyncio.to_thread(shown.taken_from, history, branch)
-    found = found if call.in_private else taken.view(found)
+    if at is not None and not found.items:
+        then = f"Nothing was remembered about {caller.subject} then."
+        return Answer(rows=[Row("I remembered nothing then.")], typed=then, data=_view_json(caller, found))
+    if caller.terminal:
+        return Answer(typed=shown.view(found, times=caller.times), data=_view_json(caller, found))
+    found = found if caller.in_private else taken.view(found)
     items = sorted(found.items.values(), key=lambda item: (not item.active, by_newest(item)))
     rows = [
-        replace(row_of(item, call.where), private=not shown.is_open(item, in_private=False, hidden=hidden))
+        replace(row_of(item, caller.where), private=not shown.is_open(item, in_private=False, hidden=hidden))
         for item in items
     ]
     for number, one in enumerate(found.conflicts):
-        secret = not call.in_private and {one.item_id, one.other_id} & hidden
-        asked = PRIVATE if secret else question(found, one, in_private=call.in_private)
+        secret = not caller.in_private and {one.item_id, one.other_id} & hidden
+        asked = PRIVATE if secret else question(found, one, in_private=caller.in_private)
         rows.append(Row(asked, title="" if number else "To settle", line=f"- {asked}"))
     active = sum(item.active for item in items)
     gone = [f"{len(items) - active} forgotten"] if active < len(items) else []
@@ -181,25 +182,35 @@ async def view(call: Call, at: str | None, persona: str | None) -> Reply:
         f"What I remembered at {words(at, 60)}" if at else "What I remember, and what I forgot",
         rows or [Row(NOTHING)],
         small=[count(active, "memory"), *gone] if items else [],
-        turn=Turn(call.user_id, "history view", (at, persona)),
-        page=call.page,
+        turn=Turn(caller.user_id, "history view", (at, persona)),
+        page=caller.page,
         colour=GREY,
     )
 
 
-async def difference(call: Call, start: str | None, end: str | None) -> Answer:
-    history = await call.history()
-    branch, here = call.persona(history.branches), call.persona_here
-    found, hidden = await asyncio.to_thread(_difference, history, branch, here, start, end)
-    if not call.in_private:
+def _view_json(caller: Caller, view: View) -> dict[str, Any]:
+    return {
+        "subject": caller.subject,
+        "commit": view.head,
+        "items": [item_json(item) for item in view.items.values()],
+        "conflicts": [asdict(conflict) for conflict in view.conflicts],
+    }
+
+
+async def difference(caller: Caller, start: str | None, end: str | None) -> Answer:
+    history = await caller.history()
+    found, hidden = await asyncio.to_thread(_difference, caller, history, start, end)
+    if caller.terminal:
+        return Answer(typed=shown.changes(found), data=[change_json(each) for each in found])
+    if not caller.in_private:
         found = (await asyncio.to_thread(shown.taken_from, history, None)).changes(found)
     rows = [_difference_row(_told(change), hidden) for change in found]
     return Answer(
         "What differs",
         rows or [Row("There is no difference.")],
         small=[count(len(found), "memory")] if found else [],
-        turn=Turn(call.user_id, "history diff", (start, end)),
-        page=call.page,
+        turn=Turn(caller.user_id, "history diff", (start, end)),
+        page=caller.page,
         colour=GREY,
     )
 
@@ -217,103 +228,120 @@ def _difference_row(change: ItemChange, hidden: Collection[str]) -> Row:
     return Row(text, what, line=f"- {what}: {typed} (id {short(item.id)})", private=not open_)
 
 
-async def draw(call: Call, form: str) -> Reply:
-    history = await call.history()
-    if not history.commits:
-        raise Refused("there is nothing to draw yet, because I remember nothing about you")
-    done = teller(history, in_private=call.in_private)
-    history = await asyncio.to_thread(_said_by, history, done)
-    number = count(len(history.commits), "change")
-    if form == "timeline":
-        return block(await asyncio.to_thread(graph.timeline, history, words=PEOPLE))
-    if form == "mermaid":
-        mermaid = await asyncio.to_thread(graph.mermaid, history)
-        text = block(mermaid, "mermaid")
-        if utf16_length(text) <= WHOLE_AS_TEXT:
-            return text
-        file = File("memory.mmd", mermaid.encode())
-        return message(f"{number}: the diagram is in `memory.mmd`.", files=[file])
-    title = f"Memory of {call.author.display_name}"
-    drawn = await asyncio.to_thread(_png, history, title)
+def _then(
+    caller: Caller, history: History, at: str | None, branch: str | None
+) -> tuple[View, frozenset[str]]:
+    """The view at a point, or of a persona now, and the items that are shown in private only."""
+    if at is None:
+        return history.view(history.branch(branch or history.branches.current).head), hidden_of(history)
+    return view_at(history, at, branch=branch, to_utc=caller.to_utc), hidden_of(history)
+
+
+def _difference(
+    caller: Caller, history: History, start: str | None, end: str | None
+) -> tuple[list[ItemChange], frozenset[str]]:
+    """The differences between two points of a persona; between one and now; or by the last change.
+
+    Where the persona isn't decided yet, a date means the one that was current then.
+    """
+    here, to_utc = caller.persona_here, caller.to_utc
+    head = history.branch(caller.persona(history.branches)).head
+    if start is not None:
+        old = view_at(history, start, branch=here, to_utc=to_utc)
+    else:
+        chain = history.chain(head)
+        old = history.view(chain[-2].id) if len(chain) > 1 else EMPTY
+    new = view_at(history, end, branch=here, to_utc=to_utc) if end is not None else history.view(head)
+    return diff(old, new), hidden_of(history)
+
+
+async def stats(caller: Caller) -> Answer:
+    history = await caller.history()
+    if caller.terminal:
+        told = {"subject": caller.subject} | shown.stats_json(history)
+        return Answer(typed=shown.stats(history, times=caller.times), data=told)
+    rows = await asyncio.to_thread(_figures, history, in_private=caller.in_private)
     return Answer(
-        words(title),
-        small=[number],
-        files=[File("memory.png", drawn, f"{words(title)}, as a graph of its changes")],
-        foot=["`/memory history graph form:mermaid` gives the diagram as text."],
+        "Your memory in numbers",
+        rows or [Row(NOTHING)],
+        foot=caller.troubles(),
+        turn=Turn(caller.user_id, "data stats"),
+        page=caller.page,
+        most=10,
         colour=GREY,
     )
 
 
-def _said_by(history: History, done: Callable[[Commit], str]) -> History:
-    """A history for drawing: each commit's message says what it changed."""
-    records = history.records
-    return History(replace(one, message=done(one)) if isinstance(one, Commit) else one for one in records)
+def _figures(history: History, *, in_private: bool) -> list[Row]:
+    """How much I remember, of what kind and since when; memories are those of all personas, each once."""
+    if not history.commits:
+        return []
+    branches = history.branches
+    view = history.view(branches.all[branches.current].head)
+    items = list(history.items().values())
+    active = [item for item in items if item.active]
+    open_ = [item for item in active if shown.is_open(item, in_private=in_private)]
+    secret = sum(item.facets.sensitivity != "normal" for item in active)
+    times = [ms_of_iso(commit.timestamp) for commit in history.commits.values()]
+    several = len(branches.all) > 1
+    here = f", with {count(len(view.active()), 'memory')}" if several else ""
+    figures = [
+        ("Memories", f"{len(active)}, of these {secret} private; {len(items) - len(active)} forgotten"),
+        ("Kinds", _counted(Counter(item.kind for item in open_))),
+        ("Tags", _counted(Counter(word(tag) for item in open_ for tag in item.tags), _MOST_TAGS)),
+        ("To settle", count(len(view.conflicts), "question")),
+        ("Waiting for your yes", f"{len(view.pending)} pending" if view.pending else ""),
+        ("Changes", f"{len(history.commits)}, the first {ago(min(times))}, the last {ago(max(times))}"),
+        ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**{here}"),
+    ]
+    return [Row(f"**{title}**\n{text}", line=f"**{title}**: {text}") for title, text in figures if text]
 
 
-def _png(history: History, title: str) -> bytes:
-    from discoclaw.show.picture import png  # Pillow takes 11 MB, and a second on a slow disk
-
-    return png(history, title=title)
-
-
-async def verify(call: Call) -> str:
-    assert isinstance(call.memory, Memory)  # the command needs one
-    found = await read_in_thread(held, call.memory.disk, call.subject)
-    if not found.faults:
-        return f"Your history is intact: {count(len(found.commits), 'change')} checked."
-    listed = "\n".join(f"- {fault}" for fault in found.faults[:20])
-    return f"Your history is damaged. Please tell whoever runs me:\n{block(listed)}"
-
-
-def _then(history: History, at: str, branch: str | None) -> tuple[View, frozenset[str]]:
-    """The view at a point, and the items that are shown in private only."""
-    return view_at(history, at, branch=branch), hidden_of(history)
-
-
-def _difference(
-    history: History, branch: str, here: str | None, start: str | None, end: str | None
-) -> tuple[list[ItemChange], frozenset[str]]:
-    """The differences between two points of a persona; between one and now; or by the last change.
-
-    Where a place has no persona of its own (`here`), a date means the one that was current then.
-    """
-    head = history.branch(branch).head
-    if start is not None:
-        old = view_at(history, start, branch=here)
-    else:
-        chain = history.chain(head)
-        old = history.view(chain[-2].id) if len(chain) > 1 else EMPTY
-    new = view_at(history, end, branch=here) if end is not None else history.view(head)
-    return diff(old, new), hidden_of(history)
+def _counted(counted: Counter[str], most: int | None = None) -> str:
+    ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{plain(one)} {number}" for one, number in ranked[:most])
 
 
 # ---------------------------------------------------------------------- going back
 
 
-async def undo(call: Call) -> str:
-    branch = call.persona(await call.memory.branches(call.subject))
-    done = await verbs.undo(call.memory, call.subject, call.origin(), branch=branch, **call.metadata)
-    return brought(done, in_private=call.in_private)
+async def undo(caller: Caller) -> Reply:
+    branch = caller.persona(await caller.branches())
+    done = await verbs.undo(caller.memory, caller.subject, caller.origin(), branch=branch, **caller.metadata)
+    return brought(caller, done)
 
 
-async def revert(call: Call, change: str) -> str:
-    return await _go_back(call, verbs.revert, change)
+async def revert(caller: Caller, change: str) -> Reply:
+    return await _bring(caller, verbs.revert, change)
 
 
-async def restore(call: Call, change: str) -> str:
-    return await _go_back(call, verbs.restore, change)
+async def restore(caller: Caller, change: str) -> Reply:
+    return await _bring(caller, verbs.restore, change)
 
 
-async def _go_back(call: Call, verb: Callable[..., Awaitable[MergeResult]], change: str) -> str:
-    branch = call.persona(await call.memory.branches(call.subject))
-    done = await verb(call.memory, call.subject, change, call.origin(), branch=branch, **call.metadata)
-    return brought(done, in_private=call.in_private)
+async def merge(caller: Caller, name: str) -> Reply:
+    return await _bring(caller, verbs.merge, name)
 
 
-def brought(done: MergeResult, *, in_private: bool) -> str:
+async def copy(caller: Caller, change: str) -> Reply:
+    return await _bring(caller, verbs.cherry_pick, change)
+
+
+async def _bring(caller: Caller, verb: Callable[..., Awaitable[MergeResult]], point: str) -> Reply:
+    branch = caller.persona(await caller.branches())
+    origin, how = caller.origin(), caller.metadata
+    return brought(caller, await verb(caller.memory, caller.subject, point, origin, branch=branch, **how))
+
+
+def brought(caller: Caller, done: MergeResult) -> Reply:
     """The result of an undo, a merge or a copied change, and what is left to decide."""
+    events = done.commit.events if done.commit is not None else ()
+    asks = any("settled" not in event.ext["conflict"] for event in events if "conflict" in event.ext)
+    if caller.terminal:
+        then = f"List the open questions with `discoclaw memory settle {caller.subject}`."
+        return Answer(typed=shown.brought(done), data=_brought_json(done), foot=[then] if asks else [])
     read = replace(done, changes=(*map(_told, done.changes),), clashes=(*map(_told, done.clashes),))
-    lines = shown.brought_lines(read, in_private=in_private)
+    lines = shown.brought_lines(read, in_private=caller.in_private)
     if done.commit is None:
         head = "Nothing to do" + ("." if lines else ": it's all here already.")
     else:
@@ -324,10 +352,42 @@ def brought(done: MergeResult, *, in_private: bool) -> str:
     if opened := [short(change.item.id) for change in done.changes if _is_shared(change)]:
         ids = ", ".join(opened[:10]) + (", …" if len(opened) > 10 else "")
         text += f"\nNow I use outside our DMs again: {ids}. `!memory private <id>` keeps one in our DMs."
-    events = done.commit.events if done.commit is not None else ()
-    if any("settled" not in event.ext["conflict"] for event in events if "conflict" in event.ext):
+    if asks:
         text += "\nYou decide which one is right: `!memory settle`."
     return text
+
+
+def _brought_json(done: MergeResult) -> dict[str, Any]:
+    commit = done.commit
+    sides = [{"ours": clash.ours, "theirs": clash.theirs} for clash in done.clashes]
+    return {
+        "commit": commit.id if commit is not None else None,
+        "branch": commit.branch if commit is not None else None,
+        "message": commit.message if commit is not None else None,
+        "changes": [change_json(one) for one in done.changes],
+        "clashes": [{side: item and item_json(item) for side, item in one.items()} for one in sides],
+    }
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    """An item as JSON: the fields of DNAM's schema, and those that only the ledger has."""
+    facets = item.facets
+    return item.to_json() | {
+        "author": facets.author,
+        "sensitivity": facets.sensitivity,
+        "key": facets.key,
+        "links": sorted(facets.links),
+    }
+
+
+def change_json(change: ItemChange) -> dict[str, Any]:
+    """One change of an item, as JSON."""
+    return {
+        "kind": change.kind,
+        "id": change.item.id,
+        "before": change.before and item_json(change.before),
+        "after": change.after and item_json(change.after),
+    }
 
 
 def _is_shared(change: ItemChange) -> bool:
@@ -433,112 +493,85 @@ ONLY_IN_DMS = "\n(I show and use its description in our DMs only. Its name is sh
 ALWAYS = "This channel always uses the persona {name}."
 
 
-async def overview(call: Call) -> Answer:
-    branches = await call.memory.branches(call.subject)
-    counts = {one: len((await call.memory.view(call.subject, one)).active()) for one in branches.all}
+async def overview(caller: Caller) -> Answer:
+    branches = await caller.branches()
+    counts = {one: len((await caller.view(one)).active()) for one in branches.all}
     rows = []
     for one, branch in branches.all.items():
-        shown = PRIVATE if branch.private and not call.in_private else said(branch.persona)
-        number, about = count(counts[one], "memory"), shown if branch.persona else ""
+        told = PRIVATE if branch.private and not caller.in_private else said(branch.persona)
+        number, about = count(counts[one], "memory"), told if branch.persona else ""
         current = one == branches.current
         rows.append(
             Row(
                 f"**{name(one)}**" + (f"\n{about}" if about else ""),
                 f"{number} · current" if current else number,
-                None if current else Button(f"be:{call.user_id}:{{page}}:{one}", "Switch"),
+                None if current else Button(f"be:{caller.user_id}:{{page}}:{one}", "Switch"),
                 line=f"- **{name(one)}**{' (current)' if current else ''}: {number}{about and f' – {about}'}",
             )
         )
+    here = caller.persona_here
+    known = [
+        asdict(branch)
+        | {"private": branch.private, "current": one == branches.current, "active": counts[one]}
+        for one, branch in branches.all.items()
+    ]
     return Answer(
         "Your personas",
         rows,
-        foot=[ALWAYS.format(name=name(call.persona_here))] if call.persona_here is not None else [],
-        turn=Turn(call.user_id, "persona list"),
-        page=call.page,
+        foot=[ALWAYS.format(name=name(here))] if here is not None else [],
+        turn=Turn(caller.user_id, "persona list"),
+        page=caller.page,
+        typed=shown.branches(branches, counts),
+        data={"current": branches.current, "branches": known},
     )
 
 
-async def switch(call: Call, name: str) -> str:
-    before = await call.memory.branches(call.subject)
-    after = await verbs.switch(call.memory, call.subject, name, said_at=call.asked_at, **call.metadata)
-    if after.current == before.current:
-        return f"`{after.current}` is your persona already.{_here(call)}"
-    return f"Your persona is now `{after.current}`, everywhere.{_about(call, after)}{_here(call)}"
+async def switch(caller: Caller, name: str) -> str:
+    before = await caller.branches()
+    at = {"said_at": caller.asked_at} if caller.asked_at else {}
+    after = await verbs.switch(caller.memory, caller.subject, name, **at, **caller.metadata)
+    now, same = after.all[after.current], after.current == before.current
+    if caller.terminal:
+        return f"{caller.subject} is {'already' if same else 'now'} on {now.name}."
+    here = caller.persona_here
+    place = f"\n{ALWAYS.format(name=f'`{here}`')}" if here is not None else ""
+    if same:
+        return f"`{now.name}` is your persona already.{place}"
+    visible = now.persona and (caller.in_private or not now.private)
+    about = f" It is about: {words(now.persona)}" if visible else ""
+    return f"Your persona is now `{now.name}`, everywhere.{about}{place}"
 
 
-async def create(call: Call, name: str, description: str | None) -> str:
-    before = await call.memory.branches(call.subject)
-    here = call.persona_here
-    about = call.client.redactor.clean(description or "")
-    secret = bool(about) and _is_private(call, about)
+async def create(caller: Caller, name: str, description: str | None) -> str:
+    before = await caller.branches()
+    here = caller.persona_here
+    about, _ = caller.clean(description or "")
+    secret = bool(about) and caller.hides(about)
     after = await verbs.create_branch(
-        call.memory,
-        call.subject,
+        caller.memory,
+        caller.subject,
         name,
         about,
         start=here if here is None or here in before.all else MAIN,
-        **call.metadata,
+        **caller.metadata,
         **({"private": True} if secret else {}),
     )
     (made,) = after.all.keys() - before.all.keys()
+    if caller.terminal:
+        switch = f"`discoclaw memory checkout {caller.subject} {made}`"
+        return f"Created the branch {made}. Switch to it with {switch}."
     return (
         f"Created the persona `{made}`. It knows what `{here or before.current}` knows now. "
         f"To switch to it, use `!memory persona switch {made}`.{ONLY_IN_DMS if secret else ''}"
     )
 
 
-async def delete(call: Call, name: str) -> str:
-    gone = (await call.memory.branches(call.subject)).named(name).name
-    await verbs.delete_branch(call.memory, call.subject, gone, **call.metadata)
+async def delete(caller: Caller, name: str) -> str:
+    gone = (await caller.branches()).named(name)
+    await verbs.delete_branch(caller.memory, caller.subject, gone.name, **caller.metadata)
+    if caller.terminal:
+        return f"Deleted {gone.name}{f', which was at {gone.head}' if gone.head is not None else ''}."
     return (
-        f"Deleted the persona `{gone}`. Its changes stay in your history; "
+        f"Deleted the persona `{gone.name}`. Its changes stay in your history; "
         "`!memory persona copy <change>` brings one back."
     )
-
-
-async def merge(call: Call, name: str) -> str:
-    into = call.persona(await call.memory.branches(call.subject))
-    done = await verbs.merge(call.memory, call.subject, name, call.origin(), branch=into, **call.metadata)
-    return brought(done, in_private=call.in_private)
-
-
-async def copy(call: Call, change: str) -> str:
-    onto = call.persona(await call.memory.branches(call.subject))
-    done = await verbs.cherry_pick(
-        call.memory, call.subject, change, call.origin(), branch=onto, **call.metadata
-    )
-    return brought(done, in_private=call.in_private)
-
-
-async def autoswitch(call: Call, state: str) -> str:
-    await call.context.choices.choose(call.user_id, auto_switch=state == "on")
-    if state == "on":
-        return "From now on I switch your persona by myself when we talk about what another one is for."
-    return "From now on I ask before I switch your persona."
-
-
-def _here(call: Call) -> str:
-    """The answer where the place decides about the persona."""
-    here = call.persona_here
-    return f"\n{ALWAYS.format(name=f'`{here}`')}" if here is not None else ""
-
-
-def _is_private(call: Call, about: str) -> bool:
-    """Whether a description is for our DMs only, by the rule that holds for what is remembered."""
-    return (
-        sensitivity(
-            "fact",
-            about,
-            inferred=False,
-            learned_privately=call.place.private,
-            marked=call.marked(about),
-            rule=call.context.dm_privacy,
-        )
-        != "normal"
-    )
-
-
-def _about(call: Call, branches: Branches) -> str:
-    now = branches.all[branches.current]
-    visible = now.persona and (call.in_private or not now.private)
-    return f" It is about: {words(now.persona)}" if visible else ""

@@ -13,10 +13,12 @@ from discoclaw.core.errors import ModelKeyRejected, ModelNotFound
 from discoclaw.core.health import Seen
 from discoclaw.core.item import Item, Source
 from discoclaw.core.purge import ON_RELAYS
+from discoclaw.core.view import Conflict, View
 from discoclaw.core.yours import yours
 from discoclaw.memory.erasing.erase import Erased
+from discoclaw.show import text as shown
 from discoclaw.show.answer import Answer, Button, Row, Turn, back
-from discoclaw.show.markup import ago, opening, words
+from discoclaw.show.markup import ago, opening, plain, said, words
 from discoclaw.show.words import count, short
 
 Where = Callable[[Source], str]
@@ -40,6 +42,7 @@ STOPS = {
 """The sentence about a purpose for which no model can be had, and the setting that names that model."""
 WHY = {ModelNotFound: "its server doesn't have it any more", ModelKeyRejected: "its server refuses my key"}
 ADMIN = "An admin has to look after that. What you say waits until then."
+LOST = "-# It no longer says "
 SECRET = "\n(I left out what looks like a secret key.)"
 
 
@@ -107,6 +110,23 @@ def menu_of(item: Item, user_id: str, branch: str, page: int, where: Where) -> A
             back(Turn(user_id, "show"), page),
         ],
     )
+
+
+def as_read(view: View, conflict: Conflict) -> tuple[View, Conflict]:
+    """A question, with what it is about, as its person reads it."""
+    both = [view.items[one] for one in (conflict.item_id, conflict.other_id) if one in view.items]
+    items = {item.id: replace(item, text=yours(item.text)) for item in both}
+    return replace(view, items=items), replace(conflict, text=yours(conflict.text))
+
+
+def question(view: View, conflict: Conflict, *, in_private: bool) -> str:
+    """The question in one line, as markup; "(private)" if it may not be shown."""
+    return plain(shown.conflict(*as_read(view, conflict), in_private=in_private))
+
+
+def lost(text: str) -> str:
+    """The text about what an edit leaves out, above the button that keeps it."""
+    return f"{LOST}{said(text)}."
 
 
 def kept_private(item: Item, *, by_id: bool = True) -> str:

@@ -1,0 +1,1 @@
+"""What people can do with a memory: one table of commands for Discord and the terminal."""
