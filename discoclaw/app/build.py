@@ -532,6 +532,7 @@ def build(
         branching,
         delivery,
         Part(settling=desk.settle, closing=close_talk),
+        Part(closing=commands.close),
         voices,
         absence,
     )

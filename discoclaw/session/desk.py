@@ -25,7 +25,9 @@ OWN_WAIT_S = 10.0
 MOST_BESIDE = 5
 """The most jobs of one person that run beside others in a conversation; beyond that the next one waits."""
 WORD_S = 2.0
-"""Time for the `dropped` calls when closing took all of its own."""
+"""Time for a last word to people (the `dropped` calls) when closing took all of its own."""
+END_S = 0.5
+"""Time in which what is cancelled without a last word has to end."""
 
 
 def _now() -> float:
@@ -160,8 +162,12 @@ class Desk:
             worker.cancel()
         if late:
             _, stuck = await asyncio.wait(late, timeout=WORD_S)
-            for worker in stuck:
-                worker.cancel()
+            # Also what goes on beside a queue: what it speaks through is closed next.
+            stuck |= {task for queue in self._queues.values() for task in queue.beside}
+            for task in stuck:
+                task.cancel()
+            if stuck:
+                await asyncio.wait(stuck, timeout=END_S)
 
     async def _work(self, session_key: str, queue: _Queue) -> None:
         try:

@@ -82,6 +82,19 @@ class TestAConversation:
             assert "said." not in "".join(told)
             await world.restart()
 
+    async def test_hears_what_becomes_of_a_command_that_runs_aside_when_the_bot_stops(
+        self, start: Start, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with start(summary_enabled=False, answer_buttons=False) as world:
+            await world.remember(world.ann, "I like tea", "I like drinking tea")
+            world.brain.writes("duplicates", text("{", "}", hold=asyncio.Event()))
+            writes(world, world.ann, world.general, "!memory tidy")
+            await until(lambda: world.background("duplicates"))
+            await world.stop()
+            assert answered(world, world.general)[-1].startswith("I'm shutting down.")
+            assert "Traceback" not in caplog.text
+            await world.restart()
+
 
 class TestAMemoryThatFails:
     """Whatever is wrong with it, people are answered, and nothing is lost."""

@@ -67,6 +67,7 @@ from discoclaw.core.zones import names_like
 from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.recall.named_items import holds
 from discoclaw.session.deadline import in_time
+from discoclaw.session.desk import WORD_S
 from discoclaw.show.answer import MOST_ID, Answer, Button, Reply, Row, below, message
 from discoclaw.show.words import day, line
 
@@ -86,7 +87,16 @@ class Commands:
         self._context = context
         self._telling = telling
         self._catalogue = catalogue
-        self._aside: set[tuple[str, str]] = set()
+        self._aside: dict[tuple[str, str], asyncio.Task[Any]] = {}
+        self._closed = False
+
+    async def close(self) -> None:
+        """Stop what runs aside, and wait until its people were told, as long as the queue waits for that."""
+        self._closed = True
+        if tasks := list(self._aside.values()):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=WORD_S)
 
     def register(self) -> None:
         """Add the slash commands and menus to the client's tree, and each root that is a text command."""
@@ -245,7 +255,7 @@ class Commands:
         if not await self._admitted(call):
             return
         if command.aside:
-            await self._answer(call, await self._beside(call, command, values))
+            await self._beside(call, command, values)
         else:
             await self._queued(call, lambda: self._done(call, command, values))
 
@@ -267,16 +277,23 @@ class Commands:
         if not talk.run(call.session_key, run, dropped, call.user_id):
             await self._answer(call, STOPPING if talk.desk.closed else BUSY)
 
-    async def _beside(self, call: Call, command: Command, values: Values) -> Reply:
+    async def _beside(self, call: Call, command: Command, values: Values) -> None:
         """Run a command that takes long. One at a time: else one person could keep all others waiting."""
-        key = (command.path.rpartition(" ")[2], call.user_id)
-        if key in self._aside:
-            return command.aside
-        self._aside.add(key)
+        key, task = (command.path.rpartition(" ")[2], call.user_id), asyncio.current_task()
+        if self._closed or key in self._aside:
+            await self._answer(call, STOPPING if self._closed else command.aside)
+            return
+        assert task is not None
+        self._aside[key] = task
         try:
-            return await outcome(self._done(call, command, values))
+            try:
+                answer = await outcome(self._done(call, command, values))
+            except asyncio.CancelledError:
+                await self._answer(call, STOPPING)
+                raise
+            await self._answer(call, answer)
         finally:
-            self._aside.discard(key)
+            del self._aside[key]
 
     async def _done(self, call: Call, command: Command, values: Values) -> Reply:
         self._check(call, command)
