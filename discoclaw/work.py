@@ -257,7 +257,7 @@ def _no_lease(key: object) -> AbstractAsyncContextManager[None]:
 
 
 class Worker(Generic[K]):
-    """Calls `run` with each key that was noted. `name` is for the log. It is a `core.service.Service`.
+    """Calls `run` with each key that was noted. `name` is for the log. It is a `core.ports.Service`.
 
     `retry_s` None: a key that failed waits for its next note. A key starts again `gap_s` after its last start
     at the earliest. `idle` is awaited when nothing is due any more, with the keys that were run without an
@@ -508,8 +508,29 @@ class Worker(Generic[K]):
             self._in_idle = False
 
 
+class Background:
+    """A `core.ports.Service` whose work is that of one worker, for parts to derive from.
+
+    The first note starts the work. At the end what is due is done within `_grace_s`, and the rest is left.
+    """
+
+    _worker: Worker[Any]
+    _grace_s = GRACE_S
+
+    async def start(self) -> None:
+        """Do nothing."""
+
+    async def settle(self) -> None:
+        """Wait until nothing is due; what waits for its time, or for a retry, is not awaited."""
+        await self._worker.settle()
+
+    async def close(self) -> None:
+        """Finish what is due, then stop."""
+        await self._worker.close(self._grace_s)
+
+
 class Working:
-    """A `core.service.Service` whose work is that of one worker, for parts to derive from."""
+    """A `core.ports.Service` like `Background` that leaves nothing undone, if it can be done in time."""
 
     _worker: Worker[Any]
 

@@ -21,7 +21,7 @@ from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.sharded import ShardedDiscoClaw, Slots
 from discoclaw.core.errors import ChatUnavailable, LeaseLost, SettingsError, faulting
 from discoclaw.core.health import Seen
-from discoclaw.core.ports import MirrorControl, Processes, Service
+from discoclaw.core.ports import MirrorControl, Passive, Processes, Service
 from discoclaw.core.redact import without_login
 from discoclaw.core.shards import AUTO, EVERY, Shards, every
 from discoclaw.memory.conversations.inboxes import Inboxes
@@ -56,8 +56,8 @@ def stop_asked() -> Iterator[asyncio.Event]:
                 loop.remove_signal_handler(number)
 
 
-class Sharding:
-    """The leases of this process's shards, taken before it connects, and left with the store. A `Service`.
+class Sharding(Passive):
+    """The leases of this process's shards: `served` takes them, and they are left with the store.
 
     A client without shards is one of one. Where the store is not shared, nobody else can have any.
     """
@@ -82,12 +82,6 @@ class Sharding:
         self._client = client
         self._inboxes = inboxes
         self._holding: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Nothing to start: `served` takes the shards."""
-
-    async def settle(self) -> None:
-        """There is nothing to wait for."""
 
     async def close(self) -> None:
         """Give the shards back: the store was left, and so were the leases."""

@@ -13,11 +13,12 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from discoclaw.core.budgets import SMALL_FROM
 from discoclaw.core.event import Commit
 from discoclaw.core.health import Check, Counts, Finding, Histogram, Seen
+from discoclaw.core.ports import Passive
 from discoclaw.core.usage import NOBODY
 from discoclaw.memory.changes import Listener
 from discoclaw.session.desk import Desk
@@ -27,9 +28,6 @@ from discoclaw.store.threads import running
 from discoclaw.usage.accounts import Accounts
 from discoclaw.voice import VOICE
 from discoclaw.work import at_work
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +67,8 @@ class Health:
         return found
 
 
-class Watch:
-    """Says in the log what becomes bad, and when it is no longer. It is a `core.service.Service`."""
+class Watch(Passive):
+    """Says in the log what becomes bad, and when it is no longer."""
 
     def __init__(self, health: Callable[[], list[Finding]]) -> None:
         self._health = health
@@ -80,9 +78,6 @@ class Watch:
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="health")
-
-    async def settle(self) -> None:
-        """It is never done."""
 
     async def close(self) -> None:
         self._closing.set()
@@ -180,8 +175,8 @@ def of_embeddings(meaning: Meaning) -> Finding:
 # back, the thread writes into the log where the loop is at that moment, because only a thread still can.
 
 
-class LoopLag:
-    """Measures how late the event loop is that starts it. It is a `core.service.Service`."""
+class LoopLag(Passive):
+    """Measures how late the event loop is that starts it."""
 
     def __init__(self, *, every_s: float = EVERY_S, blocked_s: float = BLOCKED_S) -> None:
         self.times = Histogram(BOUNDS_S)
@@ -198,9 +193,6 @@ class LoopLag:
         loop, ident = asyncio.get_running_loop(), threading.get_ident()
         self._thread = threading.Thread(target=self._run, args=(loop, ident), name="loop lag", daemon=True)
         self._thread.start()
-
-    async def settle(self) -> None:
-        """There is nothing to wait for."""
 
     async def close(self) -> None:
         """Stop measuring."""

@@ -24,7 +24,7 @@ from discoclaw.core.errors import faulting
 from discoclaw.core.health import Channel, Connected, Known, People, Queue, Server, Shard, Talks, UnderWay
 from discoclaw.core.live import Scope
 from discoclaw.core.message import Place
-from discoclaw.core.ports import Clock
+from discoclaw.core.ports import Clock, Passive
 from discoclaw.core.profile import Profile
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.redact import Redactor
@@ -133,8 +133,8 @@ SOMEBODY: Final = By("", "somebody on the admin's page")
 """Who changes settings, where there is not exactly one owner."""
 
 
-class Page:
-    """The page, at the address `at`. It is a `core.service.Service`.
+class Page(Passive):
+    """The page, at the address `at`.
 
     `errors` is what the log says of trouble; it starts before the memory is opened. No secret of the settings
     gets as far as the page.
@@ -213,9 +213,6 @@ class Page:
         level = max(logging.INFO, logging.getLevelNamesMapping()[settings.log_level])
         way_in = "the way into the admin's page, until this process ends: %s?token=%s"
         log.log(level, way_in, address, self._token)
-
-    async def settle(self) -> None:
-        """There is nothing to wait for."""
 
     async def close(self) -> None:
         """Listen no more, and give up what is being read."""

@@ -28,7 +28,7 @@ from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavai
 from discoclaw.core.health import UnderWay
 from discoclaw.core.inbox import KEPT, Inbox, Open
 from discoclaw.core.message import Inbound
-from discoclaw.core.ports import Clock
+from discoclaw.core.ports import Clock, Hearer
 from discoclaw.core.shards import Shards
 from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at
@@ -37,7 +37,7 @@ from discoclaw.session.agent import tell
 from discoclaw.session.refill import HISTORY_WAIT_S
 from discoclaw.session.talk import CatchUp, Missed
 from discoclaw.show.words import count
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.work import Background, Worker
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +66,10 @@ class Bounds:
     messages: int
 
 
-class Absence:
-    """Catches up with what `client` missed. It is a `core.service.Service`."""
+class Absence(Background, Hearer):
+    """Catches up with what `client` missed. Discord's READY starts the work."""
+
+    _grace_s = 0.0  # what was not read is read after the next start
 
     def __init__(self, client: DiscoClaw, catch_up: CatchUp, bounds: Bounds, *, clock: Clock) -> None:
         self._client = client
@@ -81,19 +83,6 @@ class Absence:
         """The channels that are being read, and whether all that was missed there is known by now."""
         self._passed: set[str] = set()
         """Channels for which a message has waited in vain: until they are read, none waits there again."""
-
-    # ------------------------------------------------------------------ the lifecycle
-
-    async def start(self) -> None:
-        """Do nothing: Discord's READY starts the work."""
-
-    async def settle(self) -> None:
-        """Wait until everything was read."""
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Stop. What was not read is read after the next start."""
-        await self._worker.close(0)
 
     def under_way(self) -> UnderWay | None:
         """How far it is; None if nothing is left to read."""

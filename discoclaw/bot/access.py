@@ -17,6 +17,7 @@ from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
 from discoclaw.core.message import Place
 from discoclaw.core.policy import Allowlist
+from discoclaw.core.ports import Hearer
 from discoclaw.core.shards import Shards
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig
@@ -46,8 +47,8 @@ def knows_all(client: discord.Client) -> bool:
     return not ids or len(ids) == client.shard_count
 
 
-class Elsewhere:
-    """The servers that `client` does not know. It hears of the gateway's sessions (`client.Hearer`).
+class Elsewhere(Hearer):
+    """The servers that `client` does not know.
 
     In `cursors`, processes tell each other of their servers.
     """
@@ -67,9 +68,6 @@ class Elsewhere:
 
     # ------------------------------------------------------------------ roles
 
-    def began(self, shards: Shards) -> None:
-        """Do nothing: the session's servers are not known yet."""
-
     async def ready(self, shards: Shards) -> None:
         """Note which of our servers have a role of the allowlist."""
         self._loop = asyncio.get_running_loop()
@@ -83,9 +81,6 @@ class Elsewhere:
         }
         if ours.items() - (await self._cursors.get(CURSOR)).items():
             await self._cursors.update(CURSOR, lambda known: {**known, **ours})
-
-    def resumed(self, shards: Shards) -> None:
-        """Do nothing: the session's servers are the same."""
 
     async def has_role(self, user_id: int) -> bool:
         """Whether somebody has a role of the allowlist on a server of another process. Raises ChatError."""

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 import discord
@@ -33,7 +33,7 @@ from discoclaw.bot.voice import Voices
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
-from discoclaw.core.ports import Processes
+from discoclaw.core.ports import Hearer, Processes
 from discoclaw.core.redact import Redactor
 from discoclaw.core.shards import EVERY, Shards
 from discoclaw.memory.cursors import Cursors
@@ -49,19 +49,6 @@ log = logging.getLogger(__name__)
 
 CONTROLS = (*buttons.CONTROLS.all, *live_settings.CONTROLS.all, *answer_buttons.CONTROLS.all)
 """Everything that people can press, and every form that they can send."""
-
-
-class Hearer(Protocol):
-    """Hears of the gateway's sessions, each of which is about some of Discord's shards."""
-
-    def began(self, shards: Shards) -> None:
-        """A new session: what was missed before will not be sent again."""
-
-    async def ready(self, shards: Shards) -> None:
-        """The servers of a new session are known."""
-
-    def resumed(self, shards: Shards) -> None:
-        """A session goes on after its connection was lost; Discord sends what was missed."""
 
 
 async def nothing_missed(message: Inbound) -> None:
@@ -421,7 +408,7 @@ def _prefix(_client: commands.Bot, message: discord.Message) -> str:
     return message.content[: found.start() + 1] if found is not None else "!"
 
 
-class Sessions:
+class Sessions(Hearer):
     """All who hear of the sessions, as one."""
 
     def __init__(self, hearers: tuple[Hearer, ...]) -> None:

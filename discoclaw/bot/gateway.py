@@ -26,6 +26,7 @@ from discord.gateway import DiscordWebSocket
 from discord.shard import EventItem, EventType, Shard
 
 from discoclaw.core.health import Finding
+from discoclaw.core.ports import Hearer
 from discoclaw.core.shards import Shards
 
 log = logging.getLogger(__name__)
@@ -157,14 +158,11 @@ the time of a heartbeat in a thread, which on a busy machine wakes up only after
 NAME: Final = "Discord"
 
 
-class Connected:
-    """Knows which shards have a session. It is a `sessions.Hearer`."""
+class Connected(Hearer):
+    """Knows which shards have a session."""
 
     def __init__(self) -> None:
         self._ready: dict[int, float] = {}
-
-    def began(self, shards: Shards) -> None:
-        """A session began; it is ready once its servers are known."""
 
     async def ready(self, shards: Shards) -> None:
         self.resumed(shards)

@@ -24,6 +24,7 @@ from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import Source
 from discoclaw.core.message import Place
 from discoclaw.core.pending import is_proposal, question_of, settled_as
+from discoclaw.core.ports import Passive
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.core.yours import read_by, yours
@@ -50,7 +51,7 @@ _A_DM = Place("dm", "", None, "", private=True)
 """The place of a channel that discord.py doesn't know: it knows all but DMs and old threads."""
 
 
-class Receipts(Derived, Listener):
+class Receipts(Passive, Derived, Listener):
     """Sends receipts with `client` where `shows` says so (a place, a person), and questions everywhere.
 
     It is to be a listener of the memory.
@@ -94,9 +95,6 @@ class Receipts(Derived, Listener):
         channel = self._client.get_channel(int(source.channel_id))
         place = wire.place_of(cast("wire.Channel", channel)) if channel is not None else _A_DM
         return self._shows(place, user_id)
-
-    async def start(self) -> None:
-        """Do nothing: the first commit starts the sending."""
 
     async def settle(self) -> None:
         """Wait until all receipts are out, if Discord was ever reached."""

@@ -18,7 +18,7 @@ from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.session.branching import renamed
-from discoclaw.work import Worker
+from discoclaw.work import Background, Worker
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,11 @@ MOST_ASKED: Final = 10
 """The most deleted messages below which Discord is asked for archived threads. A purge has more."""
 
 
-class OpenThreads(Derived):
-    """The port `Threads`, and what the answers need to open one. `told`: channels where it was said that
-    there are none. It is a `core.service.Service`."""
+class OpenThreads(Background, Derived):
+    """The port `Threads`, and what the answers need to open one.
+
+    `told`: channels where it was said that there are none. What is not renamed at the end keeps its name.
+    """
 
     name = "names of threads"
 
@@ -45,17 +47,6 @@ class OpenThreads(Derived):
         self.told: set[int] = set()
         self._taken_back: dict[str, list[Purge]] = {}
         self._worker = Worker("names of threads", self._rename_taken_back)
-
-    async def start(self) -> None:
-        """Do nothing: a purge starts the work."""
-
-    async def settle(self) -> None:
-        """Wait until every thread has its name."""
-        await self._worker.settle()
-
-    async def close(self) -> None:
-        """Stop. What is not renamed yet keeps its name."""
-        await self._worker.close()
 
     def purge_ram(self, purge: Purge) -> None:
         """Rename the threads that we opened for questions of an erased person."""

@@ -25,7 +25,7 @@ from discoclaw.core.errors import (
     TranscriptionUnavailable,
 )
 from discoclaw.core.message import FileRef, Inbound
-from discoclaw.core.ports import Clock, Files, Transcriber
+from discoclaw.core.ports import Clock, Files, Passive, Transcriber
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import scrub, utf16_length, utf16_prefix
 from discoclaw.core.usage import Payer, paid_by
@@ -77,8 +77,8 @@ class Spoken:
     told: bool = False
 
 
-class Voices:
-    """Listens to voice messages with `transcriber`, None if there is none. It is a `core.service.Service`."""
+class Voices(Passive):
+    """Listens to voice messages with `transcriber`, None if there is none."""
 
     def __init__(
         self,
@@ -109,9 +109,6 @@ class Voices:
         """The day on which a conversation was told last that we can't listen, by session key."""
 
     # ------------------------------------------------------------------ the lifecycle
-
-    async def start(self) -> None:
-        """Do nothing: the first voice message starts the work."""
 
     async def settle(self) -> None:
         """Wait until everything that was said is words."""

@@ -11,6 +11,7 @@ from discoclaw.core.message import FileRef, Inbound, Place, Said, Unreadable
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
 from discoclaw.core.pending import Pending
 from discoclaw.core.query import Query
+from discoclaw.core.shards import Shards
 from discoclaw.core.values import dataclass, field
 from discoclaw.core.visible import Line
 
@@ -390,6 +391,19 @@ class Passive:
 
     async def close(self) -> None:
         """Release nothing."""
+
+
+class Hearer:
+    """Hears of the gateway's sessions, each of which is about some of Discord's shards; here in vain."""
+
+    def began(self, shards: Shards) -> None:
+        """A new session: what was missed before will not be sent again."""
+
+    async def ready(self, shards: Shards) -> None:
+        """The servers of a new session are known."""
+
+    def resumed(self, shards: Shards) -> None:
+        """A session goes on after its connection was lost; Discord sends what was missed."""
 
 
 # ----------------------------------------------------------------------

@@ -31,7 +31,7 @@ from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.talk_vectors import DAY_MS, TalkVectors
 from discoclaw.search.vectors import VectorCache, hash_of
 from discoclaw.store.files import in_thread
-from discoclaw.work import Worker
+from discoclaw.work import Background, Worker
 
 # ----------------------------------------------------------------------
 # Batches of texts on their way to a provider, of items and messages alike.
@@ -114,13 +114,14 @@ MOST_RAM = 64_000_000
 _MAKING = "making vectors"
 
 
-class Embedding(Derived, Listener):
+class Embedding(Background, Derived, Listener):
     """The vectors of all subjects. `touch` and `want` report that some may be missing; `matrix` returns them.
 
     Only people who want a memory (`consent`) have vectors. The bot's own memory and those of groups have
     none, so that what they say is not sent anywhere. `rest_s` is the first pause after a failure.
     """
 
+    _grace_s = 0.0  # what is missing is found again when it is used
     name = "vectors in RAM"
 
     def __init__(
@@ -253,17 +254,6 @@ class Embedding(Derived, Listener):
         for subject in subjects:
             self.touch(subject)
 
-    async def start(self) -> None:
-        """Does nothing: the first use of a memory starts the work."""
-
-    async def settle(self) -> None:
-        """Wait until nothing is left to do for now; a failure may be waiting for its retry."""
-        await self._worker.settle()
-
-    async def close(self) -> None:
-        """Stop; missing vectors are found again when they are used."""
-        await self._worker.close(0)
-
     # ------------------------------------------------------------------ inside
 
     async def _work(self, _: str) -> None:
@@ -394,8 +384,10 @@ SPENT_S = 3600.0
 _MAKING_FOR_TALK = "making vectors of talk"
 
 
-class TalkEmbedding:
+class TalkEmbedding(Background):
     """Makes the vectors of talk, after those of all `items`. `rest_s` is the first pause after a failure."""
+
+    _grace_s = 0.0  # what is missing is found again at the next start
 
     def __init__(
         self,
@@ -432,14 +424,6 @@ class TalkEmbedding:
     async def start(self) -> None:
         """Look for what was left at the last stop."""
         self.touch()
-
-    async def settle(self) -> None:
-        """Wait until nothing is left to do for now."""
-        await self._worker.settle()
-
-    async def close(self) -> None:
-        """Stop; what is missing is found again at the next start."""
-        await self._worker.close(0)
 
     async def replaced(self) -> None:
         """Make all vectors again, because the provider's model is another now. Raises MemoryFault."""

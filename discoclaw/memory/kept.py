@@ -387,7 +387,7 @@ class Lines(Generic[V]):
 
 
 class Behind(Working, Derived, ABC, Generic[W]):
-    """What is noted at once and written later, in order, by name of its log. It is a `core.service.Service`.
+    """What is noted at once and written later, in order, by name of its log. It is a `core.ports.Service`.
 
     Nobody waits for it, and a failing disk costs lines at most: of more than `most` that wait, the oldest are
     lost. `title` is for the log of the program, `doing` the key of its worker.

@@ -61,7 +61,7 @@ def processes_of(disk: Disk, changes: Listener, kind: str) -> Processes:
 
 
 class SharedProcesses:
-    """One of several processes. A `core.service.Service`, started once the store is open, and closed last."""
+    """One of several processes. A `core.ports.Service`, started once the store is open, and closed last."""
 
     shared = True
 

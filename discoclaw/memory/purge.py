@@ -77,7 +77,7 @@ class Watch:
 
 
 class Purger(Derived, Listener):
-    """Has the parts in `personal` purge what people took back. It is a `core.service.Service`.
+    """Has the parts in `personal` purge what people took back. It is a `core.ports.Service`.
 
     `choosers` returns everybody who ever made a choice. `shared`: other processes use the store.
     """

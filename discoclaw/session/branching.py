@@ -19,7 +19,7 @@ from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.schedule import Loops
 from discoclaw.prompt.quote import quote
 from discoclaw.session.turn import Turn, Turns
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.work import Background, Worker
 
 MOST_READ = 2_000
 """UTF-16 units of the question and of the answer that the model reads: a title needs no more."""
@@ -49,8 +49,11 @@ class _Opened:
     answer: str
 
 
-class Branching:
-    """Moves answers into threads, and has the threads named. It is a `core.service.Service`."""
+class Branching(Background):
+    """Moves answers into threads, and has the threads named.
+
+    A thread that has no title yet when the program ends keeps its first name.
+    """
 
     def __init__(
         self, turns: Turns, loops: Loops, model: Model, threads: Threads, redactor: Redactor = PLAIN
@@ -62,17 +65,6 @@ class Branching:
         self._redactor = redactor
         self._opened: dict[str, _Opened] = {}
         self._worker = Worker("titles of threads", self._name, retry_s=None)
-
-    async def start(self) -> None:
-        """Does nothing: a thread that had no title yet before a restart keeps its first name."""
-
-    async def settle(self) -> None:
-        """Wait until every thread that was opened has its title."""
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Stop. A thread without a title keeps its first name."""
-        await self._worker.close(grace_s)
 
     async def move(self, turn: Turn, reply: Reply) -> Turn:
         """Move the answer to a message into a thread; it stays where it was asked if there can be none."""

@@ -36,7 +36,7 @@ from discoclaw.memory.subjects.ledger import naming
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.session.listen import Listener as Ears
 from discoclaw.store.files import in_thread
-from discoclaw.work import GRACE_S, Worker
+from discoclaw.work import Background, Worker
 
 # ----------------------------------------------------------------------
 # Messages that no longer say what was learned from them: they were deleted in the chat, or edited.
@@ -168,8 +168,8 @@ class Gone:
     again: Edited | None = None
 
 
-class DeletedMessages(Derived, Listener):
-    """Follows deletions and edits in the chat. It is a `core.service.Service`.
+class DeletedMessages(Background, Derived, Listener):
+    """Follows deletions and edits in the chat.
 
     `sessions_of` returns the conversations (keys) that a channel id may stand for.
     """
@@ -218,14 +218,6 @@ class DeletedMessages(Derived, Listener):
                     await self._worker.settle()
             except TimeoutError:
                 log.warning("deleted messages are still being purged; the talk begins all the same")
-
-    async def settle(self) -> None:
-        """Wait until nothing is left to do for now."""
-        await self._worker.settle()
-
-    async def close(self, grace_s: float = GRACE_S) -> None:
-        """Finish what is under way within `grace_s`; the next start does the rest."""
-        await self._worker.close(grace_s)
 
     def purge_ram(self, purge: Purge) -> None:
         """Drop what an erased person wrote. That a message is gone stays known, by its id."""

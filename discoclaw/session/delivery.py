@@ -16,7 +16,7 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatUnavailable
 from discoclaw.core.inbox import LATE_MS
 from discoclaw.core.message import Inbound, Me, Said
-from discoclaw.core.ports import Clock, Ending, Reply
+from discoclaw.core.ports import Clock, Ending, Hearer, Passive, Reply
 from discoclaw.core.purge import Words, distinctive, terms_of
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.shards import Shards
@@ -52,8 +52,8 @@ is gone, or it was shown elsewhere. Raises ChatUnavailable.
 """
 
 
-class Delivery:
-    """Delivers answers. It is a `core.service.Service`, and hears of the gateway's sessions."""
+class Delivery(Passive, Hearer):
+    """Delivers answers. Discord's READY starts the work."""
 
     def __init__(
         self,
@@ -76,9 +76,6 @@ class Delivery:
         self._turns = turns
         self._clock = clock
         self._worker = Worker("undelivered answers", self._deliver, retry_s=RETRY_S, longest_s=LONGEST_S)
-
-    async def start(self) -> None:
-        """Do nothing: Discord's READY starts the work."""
 
     async def settle(self) -> None:
         """Wait until nothing is being sent, and the disk has what waits."""
@@ -157,9 +154,6 @@ class Delivery:
         return answer_id
 
     # ------------------------------------------------------------------ later
-
-    def began(self, shards: Shards) -> None:
-        """Do nothing: `ready` begins."""
 
     async def ready(self, shards: Shards) -> None:
         """Take over what waits for these shards, before their open questions are answered, and send it."""

@@ -39,7 +39,7 @@ from discoclaw.soul import interview as interviews
 from discoclaw.soul import soul as souls
 from discoclaw.soul.interview import Event, Interview, Line, State, step
 from discoclaw.soul.soul import SoulBlock, read
-from discoclaw.work import Worker
+from discoclaw.work import Background, Worker
 
 log = logging.getLogger(__name__)
 
@@ -58,14 +58,15 @@ class HatchingRules:
     memory: bool = True
 
 
-class Hatchery(Derived):
-    """The single interview, and what else owners may do with the bot's personality. A `Service`.
+class Hatchery(Background, Derived):
+    """The single interview, and what else owners may do with the bot's personality.
 
     `answers` bound those of the model and the transcript, which loses its middle when it gets too long; then
     `compacted(subject)` is called.
     """
 
     name = "the interview"
+    _grace_s = SAVE_WAIT_S  # for the transcript, as long as a message would wait
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Hatchery(Derived):
         self._compacted = compacted
         self._state: State = "asleep"
         self._interview: Interview | None = None
-        self._saves = Worker("interview", self._save)
+        self._worker = Worker("interview", self._save)
 
     async def start(self) -> None:
         """Continue the interview that a restart interrupted, if there is one."""
@@ -105,14 +106,6 @@ class Hatchery(Derived):
         if found and self._interview is None:
             self._interview = max(found, key=lambda one: one.last_at)
             self._state = step(self._state, "start")
-
-    async def settle(self) -> None:
-        """Wait until the transcript is on disk."""
-        await self._saves.settle()
-
-    async def close(self) -> None:
-        """Save the transcript, waiting no longer than a message would."""
-        await self._saves.close(SAVE_WAIT_S)
 
     def takes(self, turn: Turn) -> bool:
         """Whether a message belongs to the interview."""
@@ -339,7 +332,7 @@ class Hatchery(Derived):
         if changed is self._interview:
             return
         self._interview = changed
-        self._saves.note(changed.human)
+        self._worker.note(changed.human)
 
     def purge_ram(self, purge: Purge) -> None:
         """Empty the lines of a person's interview that have what they took back.

@@ -24,7 +24,7 @@ from discoclaw.memory.purge import Purger
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.turn import Turn
 from discoclaw.session.window import Window, Windows
-from discoclaw.work import Worker
+from discoclaw.work import Background, Worker
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ HISTORY_WAIT_S = 2.0
 HISTORY_PAUSE_MS = 60_000
 
 
-class Refill(Derived):
-    """Fills windows from `history`, and passes its messages to the loops and the archive. A `Service`.
+class Refill(Background, Derived):
+    """Fills windows from `history`, and passes its messages to the loops and the archive.
 
     It removes from what the loops are to learn from what somebody took back. After that it has the messages
     of purged summaries read again, for which nobody waits. Where nothing was said lately, that waits for the
@@ -42,6 +42,7 @@ class Refill(Derived):
     """
 
     name = "talk to learn from"
+    _grace_s = 0.0  # the rest is read when somebody says something there again
 
     def __init__(
         self,
@@ -66,17 +67,6 @@ class Refill(Derived):
         self._to_read: set[str] = set()
         """The conversations whose summaries were purged."""
         self._worker = Worker("summaries made again", self._read_again)
-
-    async def start(self) -> None:
-        """Do nothing: a purge starts the work."""
-
-    async def settle(self) -> None:
-        """Wait until everything was read."""
-        await self._worker.settle()
-
-    async def close(self) -> None:
-        """Stop. The rest is read when somebody says something there again."""
-        await self._worker.close(0)
 
     async def fill(self, turn: Turn) -> None:
         """Fill a conversation's window unless it was filled before; waits at most `HISTORY_WAIT_S`.

@@ -435,7 +435,7 @@ Tell = Callable[[str, str], Awaitable[None]]
 
 
 class Telling(Working, Derived):
-    """Tells `owners` (user ids) with `tell`. It is a `core.service.Service`."""
+    """Tells `owners` (user ids) with `tell`. It is a `core.ports.Service`."""
 
     name = "budget notices"
 

@@ -37,7 +37,7 @@ _requests.addFilter(_OnlyThatItFailed())
 
 
 class Listener:
-    """Serves `app` at an address. It is a `core.service.Service`. `variable` is the setting that named it."""
+    """Serves `app` at an address. It is a `core.ports.Service`. `variable` is the setting that named it."""
 
     def __init__(self, app: web.Application, at: Listen, variable: str) -> None:
         self._runner = web.AppRunner(app, access_log=None, logger=_requests, shutdown_timeout=CLOSE_S)

@@ -62,7 +62,7 @@ _LINES: Final = Lines(_parsed, _shape)
 
 
 class Answers(Behind[Entry]):
-    """The answers in a store; without one, those of this run. It is a `core.service.Service`.
+    """The answers in a store; without one, those of this run. It is a `core.ports.Service`.
 
     `keeps`: a store may name people. Where nothing is remembered and nothing summed up, it names nobody.
     """

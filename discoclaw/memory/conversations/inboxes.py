@@ -58,7 +58,7 @@ _SHARED_RETRY_S: Final = 1.0
 
 
 class Inboxes(Derived, Listener):
-    """Which messages were handled, by conversation. It is a `core.service.Service`.
+    """Which messages were handled, by conversation. It is a `core.ports.Service`.
 
     `catches_up`: what is missed is read later, so a gap is remembered until that is done. `names_people`:
     direct messages may be written down, which name their person. `shared`: nothing is read or written until

@@ -25,7 +25,7 @@ from discoclaw.core.message import (
     digest,
     tokens_of,
 )
-from discoclaw.core.ports import Clock
+from discoclaw.core.ports import Clock, Passive
 from discoclaw.core.purge import Derived, Purge
 
 log = logging.getLogger(__name__)
@@ -80,8 +80,8 @@ class _Kept:
     used: int
 
 
-class Shelf(Derived):
-    """Reads files with `reader`, and keeps up to `most` bytes of them. It is a `core.service.Service`.
+class Shelf(Passive, Derived):
+    """Reads files with `reader`, and keeps up to `most` bytes of them, none at the start.
 
     A file is read once at a time, however many turns want it.
     """
@@ -99,9 +99,6 @@ class Shelf(Derived):
         self._gone: dict[str, None] = {}
         self._removed: dict[Key, None] = {}
         self._failed: dict[Key, None] = {}
-
-    async def start(self) -> None:
-        """Do nothing: the shelf begins empty."""
 
     async def settle(self) -> None:
         """Wait until nothing is being read."""

@@ -140,7 +140,7 @@ class Trouble:
 
 
 class RecentErrors(Derived):
-    """The newest `MOST` of them. It is a `core.service.Service`: it listens from its start on."""
+    """The newest `MOST` of them. It is a `core.ports.Service`: it listens from its start on."""
 
     name = "recent errors"
 
