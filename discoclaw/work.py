@@ -24,7 +24,7 @@ runs the jobs. Knows nothing about what is run.
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
@@ -37,6 +37,7 @@ from discoclaw.core.times import span
 
 log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 RETRY_S: Final = 30.0
 LONGEST_S: Final = 3600.0
 GRACE_S: Final = 5.0
@@ -242,6 +243,15 @@ def reason_of(error: BaseException) -> str:
 
 def _span(seconds: float) -> str:
     return span(round(seconds * 1000))
+
+
+async def within(wait_s: float, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Wait for work, for so long at most: what takes longer goes on by itself. Returns its task."""
+    task = asyncio.create_task(work)
+    await asyncio.wait([task], timeout=wait_s)
+    if not task.done():
+        task.add_done_callback(lambda late: late.cancelled() or late.exception())
+    return task
 
 
 # ---------------------------------------------------------------------- the worker

@@ -69,10 +69,10 @@ from discoclaw.session import tools
 from discoclaw.session.agent import Agent, Asking, Explained
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.archiving import Rules as ArchiveRules
-from discoclaw.session.branching import Branching
+from discoclaw.session.compact import AnswerRules
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.deleted_messages import DeletedMessages
-from discoclaw.session.delivery import Delivery, Record
+from discoclaw.session.delivery import Branching, Delivery, Record
 from discoclaw.session.desk import Desk
 from discoclaw.session.files.attaching import Attachments
 from discoclaw.session.files.attaching import Bounds as FileBounds
@@ -81,15 +81,13 @@ from discoclaw.session.files.reading import Reader
 from discoclaw.session.files.shelf import Shelf
 from discoclaw.session.gather import Content, Gatherer
 from discoclaw.session.hatch import Hatchery, HatchingRules
-from discoclaw.session.listen import Listener
+from discoclaw.session.hearing import Listener, Refill
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.meaning import NoMeaning, NoTalkMeaning
-from discoclaw.session.prepare import AnswerRules, ItemSearch, Preparation
-from discoclaw.session.refill import Refill
+from discoclaw.session.prepare import ItemSearch, Preparation
 from discoclaw.session.talk import CatchUp, Talk
 from discoclaw.session.toolbox import Toolbox, ToolParts
-from discoclaw.session.turn import Stops, Turns
-from discoclaw.session.window import Windows
+from discoclaw.session.turn import Stops, Turns, Windows
 from discoclaw.settings import Settings
 from discoclaw.storage import build as build_storage
 from discoclaw.usage.accounts import Accounts
@@ -261,7 +259,7 @@ def build(
     # Hearing: the windows, the files, the interview about the bot's personality.
     windows = Windows(clock=clock, capacity=settings.context_history, idle_ms=settings.idle_s * 1000)
     explained, stops = Explained(), Stops()
-    rules = AnswerRules(settings.max_tokens, models.reads, remembers=storage.remembers)
+    rules = AnswerRules(settings.max_tokens, models.reads, storage.remembers, hygiene.compacted)
     hatchery = Hatchery(
         HatchingRules(settings.owners, settings.commands_enabled, memory=storage.remembers),
         models.named,
@@ -273,12 +271,10 @@ def build(
         clock=clock,
         me=me,
         answers=rules,
-        compacted=hygiene.compacted,
     )
     past = history or Past(
         client, client.access.may_say, client.me, settings.owners, redactor, client.waits, client.passed
     )
-    refill = Refill(windows, past, consent, purger, answers, loops, archiving, clock=clock)
     download = Download(client, settings.discord_api)
     shelf = Shelf(
         Reader(download, FileLimits(settings.file_max_mb * 1_000_000, settings.file_max_chars), redactor),
@@ -286,6 +282,7 @@ def build(
         most=settings.files_kept_mb * 1_000_000,
     )
     listener = Listener(windows, loops, archiving, hatchery, people.profiles, people.groups, shelf, stops)
+    refill = Refill(listener, past, consent, purger, answers, clock=clock)
     deleted_messages = DeletedMessages(
         storage.memory,
         purger,
@@ -301,17 +298,14 @@ def build(
     turns = Turns(storage.live, consent, windows, storage.places, processes)
     branching = Branching(turns, loops, models.summary, client.threads, redactor)
     record = Record(loops, archiving, purger, branching, clock=clock, me=me, redactor=redactor)
-    delivery = Delivery(
-        storage.undelivered, inboxes, turns, answers, consent, partial(deliver, client), record, clock=clock
-    )
+    delivery = Delivery(turns, storage.undelivered, inboxes, answers, partial(deliver, client), record)
     offered = toolbox if settings.tools_enabled else tools.NONE
     files_at_once = settings.files_per_message if settings.files_enabled else 0
     learns = extracts and settings.commands_enabled
     agent = Agent(
-        stops=stops,
-        hatchery=hatchery,
-        refill=refill,
-        preparation=Preparation(
+        stops,
+        hatchery,
+        Preparation(
             refill,
             Gatherer(
                 storage.used,
@@ -338,8 +332,7 @@ def build(
             rules=rules,
             tools=offered.offered,
         ),
-        branching=branching,
-        conversation=Conversation(
+        Conversation(
             models.chat,
             offered,
             ToolParts(storage.used, items, people.choices, consolidate, purger),
@@ -347,27 +340,13 @@ def build(
             people.tool_log,
             rules=rules,
             redactor=redactor,
-            compacted=hygiene.compacted,
         ),
-        record=record,
-        loops=loops,
-        asking=Asking(storage.used, asked_back, welcomes=learns and settings.welcome),
-        explained=explained,
-        delivery=delivery,
-        clock=clock,
+        delivery,
+        Asking(storage.used, asked_back, welcomes=learns and settings.welcome),
+        explained,
     )
     desk = Desk(waiting_limit=settings.waiting_messages, running_limit=settings.concurrent_turns or 16)
-    talk = Talk(
-        turns,
-        listener,
-        inboxes,
-        agent,
-        desk,
-        hatchery=hatchery,
-        refill=refill,
-        loops=loops,
-        answers=answers,
-    )
+    talk = Talk(turns, listener, inboxes, answers, agent, desk)
 
     async def close_talk() -> None:
         await desk.close(settings.shutdown_grace_s)

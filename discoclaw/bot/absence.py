@@ -34,7 +34,7 @@ from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.session.agent import tell
-from discoclaw.session.refill import HISTORY_WAIT_S
+from discoclaw.session.hearing import HISTORY_WAIT_S
 from discoclaw.session.talk import CatchUp, Missed
 from discoclaw.show.words import count
 from discoclaw.work import Background, Worker

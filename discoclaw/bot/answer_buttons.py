@@ -61,7 +61,7 @@ class Anew:
 
     async def stop(self, press: Press, turn_id: str) -> None:
         """The answer ends here. Raises Refused if it has ended, and this button was left behind."""
-        stopped = self._talk.stop(turn_id, str(press.user.id))
+        stopped = self._talk.agent.stops.stop(turn_id, str(press.user.id))
         if stopped != "unknown":
             return  # what its turn shows last has other buttons
         with discord_errors():

@@ -169,7 +169,7 @@ class DiscoClaw(commands.Bot):
                 "the allowlist is empty, so nobody is answered: "
                 "set DISCORD_ALLOW_USER_IDS or DISCORD_ALLOW_ROLE_IDS, or run `discoclaw pair`"
             )
-        self.talk.listener.reopen()  # a later READY means a gap that Discord does not fill
+        self.talk.listener.windows.reopen()  # a later READY means a gap that Discord does not fill
         for hook in self.door.ready:
             await hook()
 
@@ -248,7 +248,7 @@ class DiscoClaw(commands.Bot):
             return heard
         if (voice_id := voice.voice_id(original, self.user)) is None:
             return heard
-        recent = self.talk.listener.recent(heard.session_key)
+        recent = self.talk.listener.windows.recent(heard.session_key)
         said = next((one for one in recent if one.id == str(voice_id)), None)
         try:
             said = said or await self.meant_by(original)

@@ -136,7 +136,7 @@ class ShardedDiscoClaw(DiscoClaw, commands.AutoShardedBot):
 
     async def on_shard_ready(self, shard_id: int) -> None:
         log.info("shard %s is connected", self.shards_served.only(shard_id))
-        self.talk.listener.reopen()
+        self.talk.listener.windows.reopen()
         await self.sessions.ready(self.shards_served.only(shard_id))
 
     async def on_shard_resumed(self, shard_id: int) -> None:

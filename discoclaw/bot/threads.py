@@ -17,7 +17,7 @@ from discoclaw.bot.past import starter_of
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
 from discoclaw.core.purge import Derived, Purge
-from discoclaw.session.branching import renamed
+from discoclaw.session.delivery import renamed
 from discoclaw.work import Background, Worker
 
 log = logging.getLogger(__name__)

@@ -17,25 +17,22 @@ from discoclaw.core.history import MAIN
 from discoclaw.core.idle import IdleMap
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
-from discoclaw.core.ports import AnyOffer, AskOffer, Clock, Ending, Reply
+from discoclaw.core.ports import AnyOffer, AskOffer, Ending, Reply
 from discoclaw.core.privacy import may_show
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import View
-from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.asked_back import AskedBack
-from discoclaw.session.branching import Branching
 from discoclaw.session.conversation import Conversation
-from discoclaw.session.deadline import in_time, noted_in_time
-from discoclaw.session.delivery import Delivery, Record
+from discoclaw.session.delivery import Delivery
 from discoclaw.session.files.attaching import partly, unseen
 from discoclaw.session.hatch import Hatchery
 from discoclaw.session.prepare import Preparation
-from discoclaw.session.refill import Refill
 from discoclaw.session.turn import Stoppable, Stops, Turn
+from discoclaw.store.threads import in_time, noted_in_time
 
 log = logging.getLogger(__name__)
 
@@ -51,16 +48,11 @@ class Agent:
 
     stops: Stops
     hatchery: Hatchery
-    refill: Refill
     preparation: Preparation
-    branching: Branching
     conversation: Conversation
-    record: Record
-    loops: Loops
+    delivery: Delivery
     asking: "Asking"
     explained: "Explained"
-    delivery: Delivery
-    clock: Clock
 
     async def take(
         self,
@@ -144,11 +136,11 @@ class Agent:
         turn = turn.as_edited()
         # 0 an interview about the bot's personality takes no turn
         if self.hatchery.takes(turn):
-            await self.refill.fill(turn)  # the loops learn from messages before a restart too
+            await self.preparation.refill.fill(turn)  # the loops learn from messages before a restart too
             await self.hatchery.take(turn, reply)
             return "interview"
         over = await self.hatchery.end_if_idle(turn)
-        there = await self.branching.move(turn, reply)
+        there = await self.delivery.record.branching.move(turn, reply)
         # 1 to 3 what is known, what of it matters now, and the prompt
         ready = await self.preparation.of(turn)
         gathered = ready.gathered
@@ -177,7 +169,7 @@ class Agent:
             user_id, branch = turn.message.author.id, gathered.items.branch or MAIN
             used = tuple((one.item.id, one.why) for one in ready.used)
             summary, recent = bool(gathered.summary), ready.prompt.shown
-            files, now = tuple(ready.attached.kinds.items()), self.clock()
+            files, now = tuple(ready.attached.kinds.items()), self.preparation.clock()
             shown = Shown(there.message.id, answer_id, now, branch, used, summary, recent, files)
             self.explained.note(there.session_key, user_id, shown)
             self.preparation.items.note_use(turn, ready.used)
@@ -192,7 +184,7 @@ class Agent:
         ends.check()
         if answer_id is not None and not turn.permission.erased:  # else it may repeat what was erased
             shown = answered.text[: max(0, len(answered.text) - len(reply.unsaid))]
-            self.record.answer(there, answer_id, shown)
+            self.delivery.record.answer(there, answer_id, shown)
             explained(answer_id)
         if answered.failure is not None:  # what was said before stays said
             raise answered.failure
@@ -203,7 +195,7 @@ class Agent:
                 offers += await self.asking.offers(turn, gathered.items.branch)
             await _offer(offers, reply, there.session_key)
         # 6 the loops, which work later
-        self.loops.nudge(there.session_key, turn.message.author.id)
+        self.delivery.record.loops.nudge(there.session_key, turn.message.author.id)
         return "stopped" if ends.stopped else "cut" if answered.cut else "whole"
 
 

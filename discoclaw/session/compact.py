@@ -9,13 +9,14 @@ it alike.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
     ModelRequest,
+    Reads,
     ToolResult,
     ToolSpec,
     ToolTurn,
@@ -23,6 +24,7 @@ from discoclaw.core.model import (
     Unseen,
     Usage,
     UserTurn,
+    reads_usual,
     without,
 )
 from discoclaw.core.text import clip, scrub
@@ -43,6 +45,28 @@ _DENSE = 3  # bytes a token: scripts other than Latin, and JSON, come near this
 _CALLS_SHOWN = 10
 _OUTCOME_MAX = 80
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+LEAST_ANSWER = 256
+"""An answer may take so many tokens, however little a model reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRules:
+    """The most tokens of one answer, and how many each model reads at once, its answer included.
+
+    `remembers`: an answer may be stored and reused for the person who got it. `compacted(subject)` is called
+    soon after a transcript had to be shortened.
+    """
+
+    answer_tokens: int = 4096
+    reads: Reads = reads_usual
+    remembers: bool = True
+    compacted: Callable[[str], None] = lambda subject: None
+
+    def answer(self, model: str) -> int:
+        """The most tokens of an answer of this model: a quarter of what it reads."""
+        return min(self.answer_tokens, max(LEAST_ANSWER, self.reads(model) // 4))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ from discoclaw.core.values import dataclass, field, replace
 from discoclaw.core.view import View
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.session.archiving import HEADING, Archiving, section, visible_at
-from discoclaw.session.compact import Transcript, estimate
+from discoclaw.session.compact import AnswerRules, Transcript, estimate
 from discoclaw.session.meaning import Asker, Question
-from discoclaw.session.prepare import USUAL_RULES, AnswerRules, Prepared
+from discoclaw.session.prepare import Prepared
 from discoclaw.session.toolbox import Speaker, TalkSearch, Toolbox, ToolContext, ToolParts, no_talk
 from discoclaw.session.turn import Stoppable, Turn
 
@@ -71,16 +71,15 @@ class _Said:
 
 @dataclass(slots=True, eq=False)
 class Conversation:
-    """Talks with `model`. Calls `compacted(subject)` soon after a transcript had to be shortened."""
+    """Talks with `model`."""
 
     model: Model
     toolbox: Toolbox
     tools: ToolParts
     archive: Archiving
     tool_log: ToolLog
-    rules: AnswerRules = USUAL_RULES
+    rules: AnswerRules = AnswerRules()
     redactor: Redactor = PLAIN
-    compacted: Callable[[str], None] = lambda subject: None
 
     async def answer(self, turn: Turn, ready: Prepared, reply: Reply, ends: Stoppable) -> Answered:
         """Stream the answer into the reply, running tools as the model asks. Raises ChatError.
@@ -125,7 +124,7 @@ class Conversation:
         refused = False
         while True:
             if transcript.compact() and offered:
-                loop.call_soon(self.compacted, turn.subject)
+                loop.call_soon(self.rules.compacted, turn.subject)
             # When enough was called, tools are no longer allowed, so that the model has to say something.
             may_call = bool(offered) and (allowance.unused or allowance.ask(transcript.tokens))
             before = len(text)

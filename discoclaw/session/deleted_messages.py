@@ -34,7 +34,7 @@ from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.purge import START_S, Purger
 from discoclaw.memory.subjects.ledger import naming
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.session.listen import Listener as Ears
+from discoclaw.session.hearing import Listener as Ears
 from discoclaw.store.files import in_thread
 from discoclaw.work import Background, Worker
 
@@ -264,7 +264,7 @@ class DeletedMessages(Background, Derived, Listener):
     def edited(self, now: Edited, before: str | None) -> None:
         """A message got another text; `before` is the old one, if the chat's adapter knows. Never blocks."""
         said, session_key = now.said, now.session_key
-        heard = (one for one in self._listener.recent(session_key) if one.id == said.id)
+        heard = (one for one in self._listener.windows.recent(session_key) if one.id == said.id)
         if before is None and (known := next(heard, None)) is not None and known.edited_at < said.edited_at:
             before = known.text
         self._listener.amend(said, session_key)
@@ -375,7 +375,9 @@ class DeletedMessages(Background, Derived, Listener):
         own = frozenset[str]().union(*known) if len(known) == len(lost) <= MOST_WORDED else frozenset[str]()
         subject = user_subject(gone[0].author_id) if gone[0].author_id else ""
         if subject and own:
-            others = [one.text for key in sessions for one in self._listener.recent(key) if not one.by_us]
+            others = [
+                one.text for key in sessions for one in self._listener.windows.recent(key) if not one.by_us
+            ]
             for name in (await self._memory.branches(subject)).all:
                 others += [item.text for item in (await self._memory.view(subject, name)).active()]
             own -= frozenset[str]().union(*map(terms_of, others))
@@ -395,7 +397,7 @@ class DeletedMessages(Background, Derived, Listener):
         if now is None or self._waiting.get(now.said.id) is not gone:
             return  # it was edited once more, or deleted
         if self._consent.may_keep(now.said.author_id, now.said.sent_at) and await now.allowed():
-            self._listener.hear_again(now.said, now.place, now.session_key, soon=soon)
+            self._listener.loops.hear_again(now.said, now.place, now.session_key, soon=soon)
 
     # ------------------------------------------------------------------ the cursor
 

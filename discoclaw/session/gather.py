@@ -4,6 +4,7 @@ What is in RAM is taken from there, without a task; the rest is read concurrentl
 failure here prevents a reply. Independent of prompts and of how items are ranked.
 """
 
+import asyncio
 import logging
 import os
 import re
@@ -29,11 +30,10 @@ from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.prompt.assemble import PersonaNote
-from discoclaw.session.deadline import read_in_time
 from discoclaw.session.turn import Turn
 from discoclaw.soul.soul import Soul, exists, of_view
 from discoclaw.store.files import read_in_thread
-from discoclaw.store.threads import DISK
+from discoclaw.store.threads import DISK, WAIT_S
 
 log = logging.getLogger(__name__)
 
@@ -150,8 +150,18 @@ class Gatherer:
         late = [name for name, value in found.items() if value is None]
         if late:
             nothing = Gathered(owners=tuple(("", one) for one in self._owners))
-            readings = [(_CALLED[name], self._read(name, turn), getattr(nothing, name)) for name in late]
-            found.update(zip(late, await read_in_time(readings), strict=True))
+            readings = {name: asyncio.create_task(self._read(name, turn)) for name in late}
+            await asyncio.wait(readings.values(), timeout=WAIT_S)
+            for name, reading in readings.items():
+                found[name] = getattr(nothing, name)
+                if not reading.done():  # it goes on, so that its result is in RAM for the next reply
+                    log.warning("answering without %s: the disk does not answer", _CALLED[name])
+                    reading.add_done_callback(lambda one: one.cancelled() or one.exception())
+                    continue
+                try:
+                    found[name] = reading.result()
+                except (MemoryFault, OSError) as fault:
+                    log.warning("answering without %s: %s", _CALLED[name], fault)
         return Gathered(**found)
 
     async def _read(self, name: str, turn: Turn) -> Any:

@@ -30,15 +30,13 @@ from discoclaw.loops.schedule import Loops
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects import verbs
-from discoclaw.session.compact import Transcript
-from discoclaw.session.deadline import SAVE_WAIT_S, in_time, noted_in_time
-from discoclaw.session.prepare import USUAL_RULES, AnswerRules
-from discoclaw.session.turn import Turn
-from discoclaw.session.window import Windows
+from discoclaw.session.compact import AnswerRules, Transcript
+from discoclaw.session.turn import Turn, Windows
 from discoclaw.soul import interview as interviews
 from discoclaw.soul import soul as souls
 from discoclaw.soul.interview import Event, Interview, Line, State, step
 from discoclaw.soul.soul import SoulBlock, read
+from discoclaw.store.threads import WAIT_S, in_time, noted_in_time
 from discoclaw.work import Background, Worker
 
 log = logging.getLogger(__name__)
@@ -61,12 +59,11 @@ class HatchingRules:
 class Hatchery(Background, Derived):
     """The single interview, and what else owners may do with the bot's personality.
 
-    `answers` bound those of the model and the transcript, which loses its middle when it gets too long; then
-    `compacted(subject)` is called.
+    `answers` bound those of the model and the transcript, which loses its middle when it gets too long.
     """
 
     name = "the interview"
-    _grace_s = SAVE_WAIT_S  # for the transcript, as long as a message would wait
+    _grace_s = WAIT_S  # for the transcript, as long as a message would wait
 
     def __init__(
         self,
@@ -80,8 +77,7 @@ class Hatchery(Background, Derived):
         *,
         clock: Clock,
         me: Callable[[], Me],
-        answers: AnswerRules = USUAL_RULES,
-        compacted: Callable[[str], None] = lambda subject: None,
+        answers: AnswerRules,
     ) -> None:
         self._rules = rules
         self._model = model
@@ -93,7 +89,6 @@ class Hatchery(Background, Derived):
         self._clock = clock
         self._me = me
         self._answers = answers
-        self._compacted = compacted
         self._state: State = "asleep"
         self._interview: Interview | None = None
         self._worker = Worker("interview", self._save)
@@ -224,7 +219,7 @@ class Hatchery(Background, Derived):
         )
         transcript = Transcript(request, self._answers.reads(model))
         if transcript.compact():
-            asyncio.get_running_loop().call_soon(self._compacted, user_subject(asked.human))
+            asyncio.get_running_loop().call_soon(self._answers.compacted, user_subject(asked.human))
         text: list[str] = []
         finished: Finished | None = None
         async with aclosing(self._model.stream(transcript.request(may_call=False))) as events:

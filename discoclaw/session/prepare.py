@@ -10,7 +10,7 @@ from functools import cached_property
 
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.message import Me, Said
-from discoclaw.core.model import Reads, ToolSpec, reads_usual
+from discoclaw.core.model import ToolSpec
 from discoclaw.core.ports import IDLE, LINKED_WITH, Clock, Recall, Signals
 from discoclaw.core.privacy import may_show
 from discoclaw.core.query import NO_COSINES
@@ -21,12 +21,12 @@ from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble, instructions
 from discoclaw.recall.document import in_context, parse
 from discoclaw.recall.select import NO_ROOM, SAID, UNRELATED, WAITS, Chosen, Selection, select
-from discoclaw.session.compact import RESULTS_SHARE, most_tokens, tokens_of
+from discoclaw.session.compact import RESULTS_SHARE, AnswerRules, most_tokens, tokens_of
 from discoclaw.session.files.attaching import Attached, Attachments
 from discoclaw.session.gather import Gathered, Gatherer
+from discoclaw.session.hearing import Refill
 from discoclaw.session.kept_terms import MANY, KeptTerms
 from discoclaw.session.meaning import Meaning, NoMeaning, Question
-from discoclaw.session.refill import Refill
 from discoclaw.session.turn import Turn
 from discoclaw.soul.soul import sections
 
@@ -146,28 +146,6 @@ class ItemSearch:
 # ----------------------------------------------------------------------
 # Turns what was gathered and chosen into the model's prompt (step 3 of a turn).
 
-LEAST_ANSWER = 256
-"""An answer may take so many tokens, however little a model reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRules:
-    """The most tokens of one answer, and how many each model reads at once, its answer included.
-
-    `remembers`: an answer may be stored and reused for the person who got it.
-    """
-
-    answer_tokens: int = 4096
-    reads: Reads = reads_usual
-    remembers: bool = True
-
-    def answer(self, model: str) -> int:
-        """The most tokens of an answer of this model: a quarter of what it reads."""
-        return min(self.answer_tokens, max(LEAST_ANSWER, self.reads(model) // 4))
-
-
-USUAL_RULES = AnswerRules()
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -200,7 +178,7 @@ class Preparation:
     clock: Clock
     me: Callable[[], Me]
     zone: tzinfo = UTC
-    rules: AnswerRules = USUAL_RULES
+    rules: AnswerRules = AnswerRules()
     tools: Callable[[int], Sequence[ToolSpec]] = lambda reads: ()
 
     async def of(self, turn: Turn, *, files: bool = True) -> Prepared:

@@ -20,16 +20,13 @@ from discoclaw.core.message import Author, Inbound, Place, Said
 from discoclaw.core.policy import should_respond
 from discoclaw.core.ports import Clock, MakeReply, Reply
 from discoclaw.core.purge import Derived, Purge
-from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.session.agent import STOPPED, Agent, tell
 from discoclaw.session.desk import Desk, Job
-from discoclaw.session.hatch import Hatchery
-from discoclaw.session.listen import Listener
+from discoclaw.session.hearing import HISTORY_WAIT_S, Listener
 from discoclaw.session.prepare import Preview
-from discoclaw.session.refill import HISTORY_WAIT_S, Refill
-from discoclaw.session.turn import Stopped, Turn, Turns
+from discoclaw.session.turn import Turn, Turns
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +43,9 @@ class Talk:
         turns: Turns,
         listener: Listener,
         inboxes: Inboxes,
+        answers: Answers,
         agent: Agent,
         desk: Desk,
-        *,
-        hatchery: Hatchery,
-        refill: Refill,
-        loops: Loops,
-        answers: Answers,
     ) -> None:
         self.turns = turns
         self.listener = listener
@@ -61,9 +54,9 @@ class Talk:
         self.desk = desk
         self.chosen = Chosen()
         self.counts = Counts()
-        self._hatchery = hatchery
-        self._refill = refill
-        self._loops = loops
+        self._hatchery = agent.hatchery
+        self._refill = agent.preparation.refill
+        self._loops = listener.loops
         self._answers = answers
         self.refusals = Refusals(lambda: STOPPED if desk.closed else BUSY)
 
@@ -129,7 +122,7 @@ class Talk:
 
         Waits at most `HISTORY_WAIT_S`.
         """
-        window = self.turns.window(session_key)
+        window = self.turns.windows.use(session_key)
         if not window.refilled:
             reading = self._refill.read(place, session_key, window, before=before)
             await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
@@ -164,10 +157,6 @@ class Talk:
         if not message.author.allowed or self._hatchery.takes(turn):
             return False
         return message.mentions_us or await self.wants_answer(turn)
-
-    def stop(self, message_id: str, user_id: str) -> Stopped:
-        """Stop the answer to somebody's message. What was said of it stays, and the next one begins."""
-        return self.agent.stops.stop(message_id, user_id)
 
     async def again(
         self, message: Inbound, make: MakeReply, answer_id: str, forget: Callable[[], None]

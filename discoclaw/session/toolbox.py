@@ -27,10 +27,10 @@ from discoclaw.core.view import View
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.purge import Purger
-from discoclaw.session.deadline import in_time
 from discoclaw.session.meaning import Question
 from discoclaw.session.prepare import ItemSearch
 from discoclaw.show.purge import purge_report
+from discoclaw.store.threads import in_time
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Category = Literal["core", "knowledge", "conversation"]
 
-Tidy = Callable[[str, str | None, Mapping[str, str]], Awaitable[ConsolidationReport]]
+Tidy = Callable[[str, str | None, Mapping[str, str]], Coroutine[Any, Any, ConsolidationReport]]
 """Consolidates a subject's branch now, with the given commit metadata.
 
 Raises Refused, ModelError or MemoryFault.

@@ -25,11 +25,12 @@ from discoclaw.core.words import Gist, gist_of
 from discoclaw.memory.subjects import verbs
 from discoclaw.prompt.quote import memory_block
 from discoclaw.recall.named_items import find
-from discoclaw.session.deadline import in_time
 from discoclaw.session.meaning import Question
 from discoclaw.session.toolbox import Category, Name, Text, Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.show import text as shown
 from discoclaw.store.files import read_in_thread
+from discoclaw.store.threads import in_time
+from discoclaw.work import within
 
 log = logging.getLogger(__name__)
 
@@ -507,10 +508,8 @@ async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
 async def consolidate(context: ToolContext, _wanted: Consolidate) -> str:
     speaker, why = context.speaker, context.why("memory_consolidate")
     await in_time(context.view())  # a model may take its time, but not a disk
-    tidying = asyncio.ensure_future(context.tidy(speaker.subject, context.branch, why))
-    tidying.add_done_callback(lambda late: late.cancelled() or late.exception())
-    done, _ = await asyncio.wait([tidying], timeout=CONSOLIDATION_WAIT_S)
-    if not done:
+    tidying = await within(CONSOLIDATION_WAIT_S, context.tidy(speaker.subject, context.branch, why))
+    if not tidying.done():
         return "It takes a while; what comes of it is in the history afterwards (memory_history)."
     try:
         return tidying.result().text(in_private=speaker.in_dm)

@@ -6,11 +6,12 @@ towards the limit, so that others go on beside it, and the threads are daemons, 
 Independent of what the calls do.
 """
 
+import logging
 import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from contextvars import Context
@@ -20,8 +21,10 @@ from pathlib import PurePath
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
-from discoclaw.work import reason_of
+from discoclaw.core.errors import MemoryLate
+from discoclaw.work import reason_of, within
 
+log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -241,3 +244,26 @@ def _reason(error: OSError) -> str:
 
 WRITES = Writes()
 """The writes of this process, whichever store it has."""
+
+
+# ---------------------------------------------------------------------- who waits for them
+
+WAIT_S = 2.0
+"""The longest a reply waits for a disk; it reads only at the first look at a person or conversation."""
+
+
+async def in_time(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work on a disk. Raises MemoryLate if it takes too long; it then goes on."""
+    task = await within(WAIT_S, work)
+    if not task.done():
+        raise MemoryLate("the disk does not answer in time; what was asked of it may still happen")
+    return task.result()
+
+
+async def noted_in_time(noting: Coroutine[Any, Any, bool]) -> bool:
+    """Whether something was recorded on disk in time; a hanging disk counts as no."""
+    try:
+        return await in_time(noting)
+    except MemoryLate:
+        log.warning("something could not be noted in time: the disk does not answer")
+        return False

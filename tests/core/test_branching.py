@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.text import utf16_length
-from discoclaw.session.branching import FIRST_MAX, TITLE_MAX, first_name, tidy_title
+from discoclaw.session.delivery import FIRST_MAX, TITLE_MAX, first_name, tidy_title
 from tests.tables import each_row
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.message import Said
-from discoclaw.session.window import Window
+from discoclaw.session.turn import Window
 
 
 def said(number: int, text: str = "") -> Said:

@@ -66,10 +66,10 @@ from discoclaw.core.yours import yours
 from discoclaw.core.zones import names_like
 from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.recall.named_items import holds
-from discoclaw.session.deadline import in_time
 from discoclaw.session.desk import WORD_S
 from discoclaw.show.answer import MOST_ID, Answer, Button, Reply, Row, below, message
 from discoclaw.show.words import day, line
+from discoclaw.store.threads import in_time
 
 log = logging.getLogger(__name__)
 

@@ -1,18 +1,20 @@
-"""Reads a conversation's history from the chat, once after a start: for its window, and for the loops.
+"""What is said reaches every part that keeps talk: the window, the loops, the archive, people and groups.
 
-It pages back until the window is full and the loops have everything they have not seen. A reply does not
-wait long for that; late messages are there for the next reply.
+They receive every message of an allowed channel, whoever wrote it and whether or not it is answered; edits
+and deletions reach every part that got the message. What was said before is read from the chat's history,
+once after a start, back until the window is full and the loops have everything they have not seen. A reply
+does not wait long for that; late messages are there for the next reply.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError, MemoryFault
-from discoclaw.core.message import Place, Said
+from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.core.ports import Clock, History
 from discoclaw.core.purge import Derived, Purge, Purged
 from discoclaw.core.subject import person_of, user_of
@@ -20,17 +22,85 @@ from discoclaw.core.times import snowflake_at
 from discoclaw.loops.heard import BACKLOG
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.conversations.answers import Answers
+from discoclaw.memory.people.groups import Groups
+from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.purge import Purger
 from discoclaw.session.archiving import Archiving
-from discoclaw.session.turn import Turn
-from discoclaw.session.window import Window, Windows
-from discoclaw.work import Background, Worker
+from discoclaw.session.files.shelf import Shelf
+from discoclaw.session.hatch import Hatchery
+from discoclaw.session.turn import Stops, Turn, Window, Windows
+from discoclaw.work import Background, Worker, within
 
 log = logging.getLogger(__name__)
 
 HISTORY_WAIT_S = 2.0
 """The longest a reply waits for the chat's history, once after a start."""
 HISTORY_PAUSE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Tells each part that keeps talk about messages, edits and deletions."""
+
+    windows: Windows
+    loops: Loops
+    archive: Archiving
+    hatchery: Hatchery
+    profiles: Profiles
+    groups: Groups
+    shelf: Shelf
+    stops: Stops
+
+    def hear(self, turn: Turn) -> None:
+        """Pass a message on, unless it was deleted or its author erased while it was on its way."""
+        if turn.permission.erased or self.stops.deleted(turn.message.asks):
+            return
+        said = turn.said()
+        self._take_in(turn, said)
+        self.archive.hear(said, turn.place, turn.session_key)
+        # Record who was seen where. Nothing is stored about guests, who cannot ask for it to be erased.
+        author, place, message = turn.message.author, turn.place, turn.message
+        kept = author.allowed and turn.permission.holds
+        if kept:
+            self.profiles.seen(author.id, author.name, message.sent_at, where=place.guild_id or "")
+        user_id = author.id if kept else None
+        self.groups.seen(place, message.sent_at, user_id=user_id, name=author.name)
+
+    def hear_aside(self, turn: Turn) -> None:
+        """Take in what somebody asked with a command. It goes to no part where others could find it."""
+        if not turn.permission.erased:
+            self._take_in(turn, turn.said())
+
+    def _take_in(self, turn: Turn, said: Said) -> None:
+        turn.enter(said)
+        if turn.permission.holds:
+            window, late = turn.window.capacity, turn.message.late
+            self.loops.hear(said, turn.place, turn.session_key, window=window, late=late)
+
+    def amend(self, now: Said, session_key: str) -> None:
+        """Take over an edit in the chat. `now` is the message with its new text."""
+        for key in sessions_with(now.id, session_key):
+            self.windows.amend(now, key)
+            self.loops.tracks.amend(key, now.author_id, now.id, now.text, now.edited_at)
+        self.shelf.keep_only(now.id, {file.id for file in now.files})
+        self.archive.amend(now.id, now.author_id, now.text)
+        self.hatchery.amend(now.id, now.text)
+
+    def forget(self, message_ids: Collection[str], session_key: str | None) -> dict[str, Said]:
+        """Take over a deletion: the messages and answers to them leave the window, and no loop sees them.
+
+        What is being answered no longer is. The chat does not always name the session; without one all of
+        them are searched. Returns the messages that were still known.
+        """
+        self.stops.delete(message_ids)
+        found = self.windows.forget(message_ids, session_key)
+        message_ids = {*message_ids, *found}
+        found |= self.loops.tracks.forget(*message_ids)
+        self.shelf.drop(message_ids)
+        for message_id in message_ids:
+            self.archive.delete(message_id)
+            self.hatchery.forget(message_id)
+        return found
 
 
 class Refill(Background, Derived):
@@ -46,23 +116,19 @@ class Refill(Background, Derived):
 
     def __init__(
         self,
-        windows: Windows,
+        listener: Listener,
         history: History,
         consent: Consent,
         purger: Purger,
         answers: Answers,
-        loops: Loops,
-        archive: Archiving,
         *,
         clock: Clock,
     ) -> None:
-        self._windows = windows
+        self._windows, self._loops, self._archive = listener.windows, listener.loops, listener.archive
         self._history = history
         self._purger = purger
         self._answers = answers
         self._consent = consent
-        self._loops = loops
-        self._archive = archive
         self._clock = clock
         self._to_read: set[str] = set()
         """The conversations whose summaries were purged."""
@@ -86,9 +152,8 @@ class Refill(Background, Derived):
         if not turn.replaces or window.has(message.id):
             return turn
         back_then = Window(policy.capacity)
-        reading = asyncio.create_task(self._past(turn.place, turn.session_key, 1, message.id))
-        await asyncio.wait([reading], timeout=HISTORY_WAIT_S)
-        reading.add_done_callback(lambda late: late.cancelled() or late.exception())
+        past = self._past(turn.place, turn.session_key, 1, message.id)
+        reading = await within(HISTORY_WAIT_S, past)
         if reading.done() and reading.exception() is None:
             for said in reading.result()[max(0, len(reading.result()) - policy.context_history + 1) :]:
                 back_then.remember(said)
@@ -106,9 +171,7 @@ class Refill(Background, Derived):
 
         Nor was its person erased since, nor the question deleted that it answers.
         """
-        left = asyncio.create_task(self._left(quoted, turn))
-        await asyncio.wait([left], timeout=HISTORY_WAIT_S)
-        left.add_done_callback(lambda late: late.cancelled() or late.exception())
+        left = await within(HISTORY_WAIT_S, self._left(quoted, turn))
         return left.done() and left.exception() is None and bool(left.result())
 
     async def _left(self, quoted: Said, turn: Turn) -> list[Said]:
