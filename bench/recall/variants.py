@@ -73,6 +73,10 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "links": ((rank, "along_links", lambda found, known: None),),
     "latest first": ((rank, "latest_first", lambda found: None),),
     "topics of a sentence": ((document, "_parts", lambda sentence, tokens: [tokens]),),
+    "questions after a comma": ((document, "_asked_apart", lambda listed: [", ".join(listed)]),),
+    "forms of other languages": ((words.Tokens, "forms", lambda self, languages=(): {}),),
+    "accounts": ((document, "_ACCOUNT", re.compile(r"(?!)")),),
+    "learned beside it": ((rank, "with_neighbours", lambda found, known: None),),
     "words of one day": ((rank, "_day", lambda item: item.id),),
     "mentions of the best": ((rank, "with_named_alike", lambda found, indexed: None),),
     "possibly related": ((rank, "with_possible", lambda found, cosines, naming: None),),
@@ -108,6 +112,8 @@ ITEMS_ALONE = {
     "latest first",
     "words of one day",
     "mentions of the best",
+    "accounts",
+    "learned beside it",
     "possibly related",
 }
 FOR_ITEMS_WITH_VECTORS = tuple(name for name in STEPS if name not in TALK_ALONE)

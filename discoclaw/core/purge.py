@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Final
 
 from discoclaw.core.item import Item, Kind, Source
@@ -43,7 +44,7 @@ _FRAMES = (
 )
 """How memories are worded in some languages: what many have in common tells none of them."""
 FRAME = frozenset[str]().union(
-    *((*tokens.terms, *tokens.in_english().values()) for tokens in map(tokenise, _FRAMES))
+    *((*tokens.terms, *chain(*tokens.forms().values())) for tokens in map(tokenise, _FRAMES))
 )
 _COMMON = re.compile(r"[\w ]*")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f ](?=\d{3}(?!\d))")
@@ -72,7 +73,7 @@ class TakenBack:
 def terms_of(text: str) -> frozenset[str]:
     """The terms by which texts are compared: stemmed, also as English, and with numbers in one form."""
     tokens = tokenise(_THOUSANDS.sub("", text))
-    return frozenset(tokens.terms) | frozenset(tokens.in_english().values())
+    return frozenset(chain(tokens.terms, *tokens.forms().values()))
 
 
 @dataclass(frozen=True, slots=True)

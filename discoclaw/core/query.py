@@ -6,31 +6,41 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 from discoclaw.core.values import dataclass, field
+
+
+class Topic(NamedTuple):
+    """The terms and dates of one topic of a message; words of different ones don't ask for one thing.
+
+    `asks`: it is asked about, and not just mentioned. `account`: an account is asked for ("how was Greece?"),
+    which takes several memories, where a question for a name or a number takes one.
+    """
+
+    terms: frozenset[str]
+    asks: bool = False
+    account: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A parsed message, or any text that memory is searched for.
 
-    `terms` are those of the text, each once, in order; `dates` the date terms it names. `in_english` maps a
-    term to its English form, which is tried if no item contains the term: a short question doesn't tell its
+    `terms` are those of the text, each once, in order; `dates` the date terms it names. `forms` has the forms
+    of a term in other languages, which are tried if no item contains it: a short question doesn't tell its
     language for sure. `wanted` are all of these. `names` are what is written as names, each as its terms.
-    `everything`: the person asks for all that is remembered about them. `topics` has the terms and dates of
-    each topic, since words of different sentences and questions don't ask for one thing; `asked` are the
-    places of the topics that are asked about, and not just mentioned; `bare`: there are no function words.
-    `compounds`: its language writes compounds as one word.
+    `everything`: the person asks for all that is remembered about them. `bare`: there are no function
+    words. `compounds`: its language writes compounds as one word.
     """
 
     terms: tuple[str, ...] = ()
     dates: frozenset[str] = frozenset()
-    in_english: Mapping[str, str] = field(default_factory=dict)
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wanted: tuple[str, ...] = ()
     names: tuple[frozenset[str], ...] = ()
     everything: bool = False
-    topics: tuple[frozenset[str], ...] = ()
-    asked: frozenset[int] = frozenset()
+    topics: tuple[Topic, ...] = ()
     bare: bool = False
     compounds: bool = False
 

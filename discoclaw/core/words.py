@@ -116,17 +116,24 @@ class Tokens:
         pairs = pairwise(self.runs[:3])
         return any(one in ASKING and other in _AFTER_ASKING for one, other in pairs)
 
-    def in_english(self) -> dict[str, str]:
-        """The English term for each term that would differ if the text were English ("Las Vegas")."""
-        found: dict[str, str] = {}
-        for run in self.runs if self.language != "english" else ():
-            here: list[str] = []
-            there: list[str] = []
-            _add(run, self.language, here)
-            _add(run, "english", there)
-            if len(here) == len(there):
-                found.update((one, other) for one, other in zip(here, there, strict=True) if one != other)
-        return found
+    @property
+    def sure(self) -> bool:
+        """Whether its function words tell the language; words alone ("vélo, détendeur") may be of any."""
+        return any(_joined(run) in _SPOKEN for run in self.runs)
+
+    def forms(self, languages: Iterable[str] = ("english",)) -> dict[str, tuple[str, ...]]:
+        """What each term would be if the text were in one of the languages, as far as it differs."""
+        found: dict[str, dict[str, None]] = {}
+        for language in languages:
+            for run in self.runs if language != self.language else ():
+                here: list[str] = []
+                there: list[str] = []
+                _add(run, self.language, here)
+                _add(run, language, there)
+                for one, other in zip(here, there, strict=True) if len(here) == len(there) else ():
+                    if one != other:
+                        found.setdefault(one, {})[other] = None
+        return {one: tuple(others) for one, others in found.items()}
 
 
 def tokenise(text: str) -> Tokens:

@@ -10,16 +10,26 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Generic, TypeAlias, TypeVar
 from weakref import KeyedRef
 
 from discoclaw.core.item import KINDS, Item
-from discoclaw.core.languages import MONTHS, POINTING
+from discoclaw.core.languages import ACCOUNT, ASKING, MONTHS, POINTING
 from discoclaw.core.message import Entry
-from discoclaw.core.query import Query
+from discoclaw.core.query import Query, Topic
 from discoclaw.core.times import date_of, valid_ms
 from discoclaw.core.values import dataclass
-from discoclaw.core.words import STOP_WORDS, Tokens, fold, is_common, terms, terms_in, tokenise
+from discoclaw.core.words import (
+    STOP_WORDS,
+    Tokens,
+    beginning_with,
+    fold,
+    is_common,
+    terms,
+    terms_in,
+    tokenise,
+)
 
 T = TypeVar("T")
 Names: TypeAlias = tuple[frozenset[str], ...]
@@ -254,6 +264,8 @@ def _is_part(word: str, *, inside: bool) -> bool:
 
 def _is_name(run: Sequence[str], language: str, *, begins: bool, note: bool) -> bool:
     if language == "german":
+        if begins and fold(run[0]) in STOP_WORDS[language]:
+            run = run[1:]  # "Vom Buch" is no name
         return note and len(run) > 1
     if len(run) > 1:
         return True
@@ -299,6 +311,7 @@ _EVERYTHING = re.compile(
     r"|\bwho am i\b|\bmy (?:memor\w+|notes)\b",
     re.IGNORECASE,
 )
+_ACCOUNT = beginning_with(ACCOUNT)
 _MEMORY_WORDS = frozenset(
     terms("recall learned memory memories stored notes everything anything facts show list far date")
 )
@@ -332,11 +345,12 @@ def in_context(message: str, recent: str) -> str:
 
 def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tokens]) -> Query:
     asked: dict[str, None] = {}
-    in_english: dict[str, str] = {}
+    forms: dict[str, tuple[str, ...]] = {}
     dates: set[str] = set()
     names: dict[frozenset[str], None] = {}
     topics: list[set[str]] = []
     about: set[int] = set()
+    accounts: set[int] = set()
     compounds = False
     sentences = [one for one in _BREAK.split(text) if one]
     brief = len(text) <= LONGEST_REQUEST
@@ -345,11 +359,12 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
         if tokens.asks_nothing and not search:
             continue
         left_out = _spoken(named)
-        in_english |= tokens.in_english()
+        forms |= tokens.forms() if tokens.sure else tokens.forms(STOP_WORDS)
         compounds |= tokens.language in COMPOUNDING
         dates |= named
         names |= dict.fromkeys(names_in(sentence, tokens.language, note=False))
         begun = len(topics)
+        account = brief and _ACCOUNT.search(fold(sentence)) is not None
         cut = brief and (len(sentences) < TALKATIVE or sentence.rstrip("\"')”’").endswith(("?", "？", "؟")))
         for part in _parts(sentence, tokens) if cut else [tokens]:
             words = part.terms
@@ -363,6 +378,8 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
                 continue
             if asks:
                 about.add(len(topics))
+            if account:
+                accounts.add(len(topics))
             topics.append(set(found))
         for topic in topics[begun:] if named else ():
             topic |= named
@@ -372,21 +389,21 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
         asked = dict.fromkeys(_of_signs(text))
         topics = [set(asked)]
     kept = _most_telling(asked)
-    in_english = {term: in_english[term] for term in kept if term in in_english}
-    unique: dict[frozenset[str], bool] = {}
-    for place, topic in enumerate(topics):
-        if topic:
-            key = frozenset(topic)
-            unique[key] = unique.get(key, False) or place in about
+    forms = {term: forms[term] for term in kept if term in forms}
+    unique: dict[frozenset[str], Topic] = {}
+    for place, terms_here in enumerate(topics):
+        if terms_here:
+            key = frozenset(terms_here)
+            known_as = unique.get(key, Topic(key))
+            unique[key] = Topic(key, known_as.asks or place in about, known_as.account or place in accounts)
     return Query(
         kept,
         frozenset(dates),
-        in_english,
-        (*kept, *in_english.values(), *sorted(dates)),
+        forms,
+        (*kept, *chain.from_iterable(forms.values()), *sorted(dates)),
         tuple(names),
         everything,
-        tuple(unique),
-        frozenset(place for place, asks in enumerate(unique.values()) if asks),
+        tuple(unique.values()),
         len(sentences) == 1 and _is_bare(tokenise(sentences[0])),
         compounds,
     )
@@ -416,7 +433,7 @@ def _parts(sentence: str, tokens: Tokens) -> list[Tokens]:
     if not bare and len(listed) > 2 and all(short[1:]):  # "tell me about my back, the publisher, the cat"
         listed = [one for part in listed for one in _AND.split(f" {part}")]
     elif not bare:
-        listed = _AND.split(sentence)
+        listed = [one for part in _asked_apart(listed) for one in _AND.split(part)]
     else:
         listed = [one for part in listed for one in _AND.split(part)]
     found: list[Tokens] = []
@@ -428,6 +445,18 @@ def _parts(sentence: str, tokens: Tokens) -> list[Tokens]:
             found[-1] = Tokens([*found[-1].runs, *runs], tokens.language)
         elif runs:
             found.append(new)
+    return found
+
+
+def _asked_apart(listed: Sequence[str]) -> list[str]:
+    """The parts between commas, each with those behind it unless both it and the next begin as a question."""
+    found = [listed[0]]
+    for part in listed[1:]:
+        before, runs = tokenise(found[-1]).runs[:1], tokenise(part).runs[:1]
+        if before and runs and ASKING.issuperset((*before, *runs)):
+            found.append(part)
+        else:
+            found[-1] = f"{found[-1]}, {part}"
     return found
 
 

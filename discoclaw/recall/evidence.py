@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
+from discoclaw.core.query import Topic
 from discoclaw.core.values import dataclass, field
 from discoclaw.recall.document import Document
 
@@ -77,14 +78,12 @@ class Concept(NamedTuple):
 class Asked:
     """The concepts that a query asks for among some documents.
 
-    `topics` are the names of the concepts of each topic, and `about` the places of those that are asked
-    about; `bare`: there are no other words. `total` is the number of all documents. `names` are terms that
-    are written as names; `strangers` those among them that no document has.
+    `topics` have the names of the concepts; `bare`: there are no other words. `total` is the number of all
+    documents. `names` are terms that are written as names; `strangers` those among them that no document has.
     """
 
     concepts: Sequence[Concept]
-    topics: Sequence[frozenset[str]]
-    about: frozenset[int]
+    topics: Sequence[Topic]
     bare: bool
     total: int
     names: frozenset[str] = frozenset()
@@ -149,6 +148,7 @@ class Matches:
         self._all = among is None
         self.evident: set[int] = set()
         self.meant: set[int] = set()
+        self.accounts: set[int] = set()
         self._asked = asked
         self._parts = parts
         self._names = names
@@ -156,9 +156,9 @@ class Matches:
         self._sentences: list[_Sentence] = []
         self._about_others: dict[int, frozenset[str]] = {}
         self._topics = self._of_a_list() if asked.bare and len(asked.topics) == 1 else asked.topics
-        for place, topic in enumerate(self._topics):
-            self._judge(topic, asks=place in asked.about)
-        if len(self._topics) == 1 and all(one.name in self._topics[0] for one in asked.concepts):
+        for topic in self._topics:
+            self._judge(topic)
+        if len(self._topics) == 1 and all(one.name in self._topics[0].terms for one in asked.concepts):
             self.scores.update(self._sentences[0].scores)
         else:
             self._add_up()
@@ -207,20 +207,21 @@ class Matches:
 
     # ------------------------------------------------------------------ inside
 
-    def _of_a_list(self) -> Sequence[frozenset[str]]:
+    def _of_a_list(self) -> Sequence[Topic]:
         """The topics of a few words alone: each its own if no document has two of them ("python llama?")."""
         parts = [part for part in self._parts if part]
         apart = 1 < len(parts) <= LONGEST_LIST and len(set().union(*parts)) == sum(map(len, parts))
         (topic,) = self._asked.topics
-        return [frozenset([one]) for one in sorted(topic)] if apart else [topic]
+        return [topic._replace(terms=frozenset([one])) for one in sorted(topic.terms)] if apart else [topic]
 
-    def _judge(self, sentence: frozenset[str], *, asks: bool) -> None:
+    def _judge(self, topic: Topic) -> None:
         """Add what one topic says about the documents."""
         both = zip(self._asked.concepts, self._parts, strict=True)
+        sentence, asks = topic.terms, topic.asks or topic.account
         here = [(concept, part) for concept, part in both if concept.name in sentence]
-        found = self._having(here)
+        found = self._having(here, asks=asks)
         self._sentences.append(found)
-        self._name(found, here)
+        self._name(found, here, account=topic.account)
         for position, lift in _lifts(found.named, here).items():
             factor = GIVEN if position in found.given else NAMED
             found.scores[position] = factor * (found.scores[position] + lift)
@@ -232,14 +233,16 @@ class Matches:
         self.evident.update(evident)
         if sum(concept.specific for concept, _ in here) == 1:
             found.whole.update(evident)
-        self.meant |= _undone(evident, found)
+        self.meant |= _undone(evident, found, account=topic.account)
+        if topic.account:
+            self.accounts |= self.meant.intersection(evident)
         if strangers:
             about = {one for one, has in having if self._is_evidence(has, strange=False, asks=asks)}
             for position, terms in found.terms.items():
                 if terms in about - telling and position not in found.named:
                     self._about_others[position] = self._about_others.get(position, frozenset()) | strangers
 
-    def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> _Sentence:
+    def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]], *, asks: bool) -> _Sentence:
         """How well each document matches some concepts."""
         found = _Sentence()
         scores, bits = found.scores, found.terms
@@ -248,7 +251,9 @@ class Matches:
             for position, best in self._entries(part):
                 scores[position] = scores.get(position, 0.0) + weight * best
                 bits[position] = bits.get(position, 0) | (bit if best > least else 0)
-        whole, names = sum(concept.share for concept, _ in here) or 1.0, self._asked.names
+        # Who asks in common words may use others than those in which it was remembered.
+        counted = [concept for concept, part in here if part or concept.specific or not asks]
+        whole, names = sum(concept.share for concept in counted) or 1.0, self._asked.names
         for terms in set(bits.values()):
             covered, specific, named = 0.0, False, False
             for number, (concept, _) in enumerate(here):
@@ -267,7 +272,9 @@ class Matches:
             return [(position, part[position]) for position in self.scores if position in part]
         return [(position, best) for position, best in part.items() if position in self.scores]
 
-    def _name(self, found: _Sentence, here: Sequence[tuple[Concept, Mapping[int, float]]]) -> None:
+    def _name(
+        self, found: _Sentence, here: Sequence[tuple[Concept, Mapping[int, float]]], *, account: bool
+    ) -> None:
         """Note which documents a sentence names completely: those that have all terms of a name.
 
         The name is one of theirs, or of another document; the longest that the sentence names are meant.
@@ -296,7 +303,8 @@ class Matches:
             rarest = min([part for spellings, _, part in asked if not name.isdisjoint(spellings)], key=len)
             others = (found.terms.keys() & rarest) - complete[name]
             written = [one for one in others if (known := self._documents[one]) and known.bag.keys() >= name]
-            if complete[name] and asks_more:  # others only mention it, but for those that begin with it
+            if complete[name] and asks_more and not account:
+                # Others only mention it, but for those that begin with it.
                 written = [one for one in written if self._begins(one, name)]
             for position in chain(complete[name], written):
                 before = found.named.get(position)
@@ -311,9 +319,7 @@ class Matches:
         if strange and not has.name and has.covered < MOST_OF_IT:
             return False
         many = len(self._topics)
-        if has.covered >= MOST_OF_IT and (has.terms.bit_count() > 1 or has.specific or many == 1):
-            return True
-        if asks and has.covered >= ALL_OF_IT:
+        if has.covered >= MOST_OF_IT and (has.terms.bit_count() > 1 or has.specific or many == 1 or asks):
             return True
         if has.specific and has.covered >= (IN_PASSING if many >= MANY else 0.0):
             return True
@@ -370,14 +376,14 @@ def _lifts(
     return lifts
 
 
-def _undone(evident: Collection[int], found: _Sentence) -> set[int]:
+def _undone(evident: Collection[int], found: _Sentence, *, account: bool) -> set[int]:
     """The documents that no other one outdoes in a sentence."""
     scores, terms, named = found.scores, found.terms, found.named
     having = [found.has[one] for one in {terms[position] for position in evident}]
     most = max([has.covered for has in having if has.terms.bit_count() > 1], default=0.0)
     best = [has.terms for has in having if has.covered >= most - ROUNDING and most >= NEARLY_ALL]
     undone = set(evident)
-    if best:
+    if best and not account:
         less = {
             has.terms
             for has in having

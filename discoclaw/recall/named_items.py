@@ -371,7 +371,7 @@ def _concepts(typed: str) -> list[_Concept]:
     query = parse(typed, search=True)
     found = [
         _Concept(
-            frozenset((term, query.in_english.get(term, term), *others_for(term))),
+            frozenset((term, *query.forms.get(term, ()), *others_for(term))),
             frozenset(topics_for(term)),
             COMMON if is_common(term) else 1.0,
         )

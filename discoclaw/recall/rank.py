@@ -79,6 +79,11 @@ class Ranked:
         return self._matches is not None and self._matches.given(self._position)
 
     @property
+    def account(self) -> bool:
+        """Whether an account is asked for of what it is about."""
+        return self._matches is not None and self._position in self._matches.accounts
+
+    @property
     def names(self) -> Sequence[frozenset[str]]:
         """Its names, where nothing else is asked of it than what it is."""
         return self._matches.names(self._position) if self._matches is not None else ()
@@ -135,6 +140,8 @@ MOST_TOGETHER = 8
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
 WEAKER = "far weaker than the best"
 MOST_FOLLOWED = 3
+MOST_MENTIONS = 5
+"""A name that more memories mention is a part of much that the person does, and tells none of it."""
 MOST_RETURNED = 12
 """Where nothing is named, what is possibly related comes behind the rest, up to so many items together."""
 POSSIBLY = 0.4
@@ -262,13 +269,29 @@ def with_named_alike(found: Found, indexed: Indexed) -> None:
     best = _in_order(one for one in found.values() if not one.dropped)[:MOST_FOLLOWED]
     for one in best:
         for name in one.names:
-            for position in indexed.index.mentioning(name, MOST_RETURNED):
+            for position in indexed.index.mentioning(name, MOST_MENTIONS):
                 item = indexed.places[position]
                 assert item is not None
                 other = found.setdefault(item.id, Ranked(item, 0.0, NO_EVIDENCE))
                 if other.dropped in (NO_EVIDENCE, OUTDONE, WEAKER):
                     other.follows = True
                     other.score = max(other.score, LINKED * one.score)
+
+
+def with_neighbours(found: Found, known: Mapping[str, Item]) -> None:
+    """Consider what was learned beside the best of what an account is asked about, or is linked with it."""
+    kept = _in_order(one for one in found.values() if not one.dropped and one.account)[:MOST_FOLLOWED]
+    for one in kept:
+        for occasion in (_moment, _day):
+            when = occasion(one.item)
+            group = [item for item in known.values() if occasion(item) == when]
+            if len(group) > MOST_TOGETHER:
+                continue
+            for item in group:
+                other = found.setdefault(item.id, Ranked(item, 0.0, NO_EVIDENCE))
+                if other.dropped in (NO_EVIDENCE, OUTDONE, WEAKER):
+                    other.follows = True
+                    other.score = max(other.score, TOGETHER * one.score)
 
 
 def with_possible(found: Found, cosines: Mapping[str, float], *, naming: bool) -> None:
@@ -456,6 +479,7 @@ class Ranker(Derived):
                 one.score *= self._freshness(one, signals.accessed, now_ms)
         latest_first(found)
         with_named_alike(found, indexed)
+        with_neighbours(found, known.by_id)
         with_possible(found, signals.cosines, naming=naming)
         return found.values()
 

@@ -211,8 +211,8 @@ def asked_of(
     asked = []
     for term in query.terms:
         spellings, count = [(term, 1.0)], known[term]
-        if not count and (plain := query.in_english.get(term)):
-            spellings, count = [(plain, 1.0)], known[plain]
+        if not count and (forms := [form for form in query.forms.get(term, ()) if known[form]]):
+            spellings, count = [(form, 1.0) for form in forms], sum(known[form] for form in forms)
         if not count:  # nobody put it so: other words for it, and other spellings
             spellings = [(other, SAME) for other in others_for(term)]
             if vocabulary is not None:
@@ -233,7 +233,6 @@ def asked_of(
     return Asked(
         _weighed(asked, corpus.total, names, skip_unknown=skip_unknown),
         query.topics,
-        query.asked,
         query.bare,
         corpus.total,
         names,

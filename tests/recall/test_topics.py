@@ -42,6 +42,7 @@ class TestSeveralTopics:
             ("cello, novel", {"cello", "Venice"}),
             ("my sister, the car, the novel", {"Marta", "Skoda", "Venice"}),
             ("Which dog do I have? Where do I work? When do I deploy?", {"Biscuit", "Bank", "Ansible"}),
+            ("which dog do I have, where do I work, and what car do I drive?", {"Biscuit", "Bank", "Skoda"}),
             ("do I have a boat and a car?", {"Skoda"}),
         ],
     )
@@ -96,11 +97,45 @@ class TestOtherForms:
             ("Was für ein Kuchen soll es werden?", "Der Geburtstagskuchen ist bestellt"),
             ("איפה הכלב?", "כלב קטן"),
             ("🐕", "Has a dog"),
+            ("Déshumidificateur?", "Un déshumidificateur tourne la nuit"),
         ],
     )
     def test_are_found_too(self, message: str, text: str) -> None:
         hits = Ranker().rank(parse(message), [*MEMORY[3:], item(text)], now_ms=NOW)
         assert text in [hit.item.text for hit in hits]
+
+
+class TestAccounts:
+    """Questions that several memories answer together, most of which share no word with them."""
+
+    THEN = NOW - 40 * DAY
+    TRIP = (
+        item("User went to Naxos in Greece with Tove.", updated_at=THEN),
+        item("The ferry was cancelled because of the wind.", updated_at=THEN + 60_000),
+        item("The best meal was grilled octopus.", updated_at=THEN + 120_000),
+    )
+    BOILER = (
+        item("The boiler is a Greenstar from 2011.", tags=["boiler"], updated_at=NOW - 20 * DAY),
+        item("A new vessel for the boiler cost 240 pounds.", updated_at=NOW - 21 * DAY),
+    )
+
+    @each_row(
+        "message",
+        ["how was Greece?", "Wie war es in Greece?", "c'était comment, Greece ?", "tell me about Greece"],
+    )
+    def test_bring_what_was_learned_the_same_day_last(self, message: str) -> None:
+        hits = Ranker().rank(parse(message), [*MEMORY, *self.TRIP], now_ms=NOW)
+        assert [hit.item.id for hit in hits if not hit.possible] == [self.TRIP[0].id]
+        assert {hit.item.id for hit in hits if hit.possible} == {one.id for one in self.TRIP[1:]}
+
+    def test_a_question_for_one_thing_brings_nothing_along(self) -> None:
+        hits = Ranker().rank(parse("who went to Greece?"), [*MEMORY, *self.TRIP], now_ms=NOW)
+        assert [hit.item.id for hit in hits] == [self.TRIP[0].id]
+
+    def test_need_what_has_only_a_part_of_what_is_asked(self) -> None:
+        items = [*MEMORY, *self.BOILER]
+        assert found("what's the situation with the boiler?", items) == {"2011", "pounds"}
+        assert found("who repaired the boiler?", items) == {"2011"}
 
 
 class TestPossiblyRelated:

@@ -73,6 +73,7 @@ ENGLISH_TOO = _words("english_too")
 COMMON_PAIRS = _words("common_pairs")
 COURTESIES = _words("courtesies")
 ASKING = _words("asking")
+ACCOUNT = _read("shared")["account"]
 POINTING = _words("pointing")
 ABOUT_ONESELF = _words("about_oneself")
 OWN_TOPICS = _words("own_topics")
