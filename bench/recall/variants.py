@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from bench.recall import systems
 from discoclaw.core import words
-from discoclaw.recall import document, evidence, rank, score, talk
+from discoclaw.recall import document, evidence, index, rank, talk, terms
 
 T = TypeVar("T", contravariant=True)
 WITHOUT = " without "
@@ -38,37 +38,37 @@ def _loose(one: str, other: str, shared: int) -> bool:
     return (shared == shorter and longer - shorter <= shorter // 2) or shared == longer - 1
 
 
-_DOCUMENT, _ASKED_OF, _OUTSTANDING = document._document, score.asked_of, rank.outstanding
+_DOCUMENT, _ASKED_OF, _OUTSTANDING = document._document, terms.asked_of, rank.outstanding
 _NO_WORDS: Mapping[str, frozenset[str]] = {language: frozenset() for language in words.STOP_WORDS}
 
 STEPS: dict[str, tuple[Step, ...]] = {
     "function words": ((words, "STOP_WORDS", _NO_WORDS),),
     "stems": ((words, "_stem", lambda language, word: word),),
     "courtesies": ((words.Tokens, "asks_nothing", False),),
-    "rarity": ((score, "rarity", lambda containing, total: 1.0),),
-    "short-text k1, b": ((score, "K1", 1.2), (score, "B", 0.75)),
+    "rarity": ((terms, "rarity", lambda containing, total: 1.0),),
+    "short-text k1, b": ((index, "K1", 1.2), (index, "B", 0.75)),
     "aliases, kind, speaker": ((document, "_document", _text_alone),),
     "dates": (
         (document, "dates_in", lambda text: frozenset()),
         (document, "date_terms", lambda at_ms: frozenset()),
     ),
-    "other words": ((score, "others_for", lambda term: ()),),
-    "other spellings": ((score.Vocabulary, "near", lambda self, term: ()),),
-    "strict endings": ((score, "_endings", _loose),),
+    "other words": ((terms, "others_for", lambda term: ()),),
+    "other spellings": ((terms.Vocabulary, "near", lambda self, term: ()),),
+    "strict endings": ((terms, "_endings", _loose),),
     "sentence by sentence": ((document, "_BREAK", re.compile(r"(?!)")),),
     "evidence": (
-        (evidence.Matches, "_is_evidence", lambda self, has, *, strange, asks: True),
+        (evidence, "_is_evidence", lambda has, topic, many, *, strange: True),
         (evidence, "_undone", lambda evident, found: set(evident)),
     ),
-    "evidence of common words": ((score, "is_common", lambda term: False),),
+    "evidence of common words": ((terms, "is_common", lambda term: False),),
     "two terms together": ((evidence, "TOGETHER", 2.0),),
     "more evidence in long messages": ((evidence, "IN_PASSING", 0.0),),
-    "complete names": ((evidence.Matches, "_name", lambda self, found, here: None),),
+    "complete names": ((evidence.Matches, "_name", lambda self, found: None),),
     "nearly the score of what is named": ((evidence, "NEARLY", 0.0),),
     "clearly less": ((evidence, "CLEARLY_LESS", 0.0),),
     "weak ones dropped": ((rank, "WEAK", 0.0),),
     "names of others": ((rank, "asked_of", lambda *given, own_name=None: _ASKED_OF(*given)),),
-    "another of the same name": ((score, "_without_namesakes", lambda asked, names: list(asked)),),
+    "another of the same name": ((terms, "_without_namesakes", lambda asked, names: list(asked)),),
     "learned together": ((rank, "learned_together", lambda found: None),),
     "links": ((rank, "along_links", lambda found, known: None),),
     "latest first": ((rank, "latest_first", lambda found: None),),

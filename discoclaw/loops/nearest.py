@@ -29,7 +29,7 @@ from discoclaw.loops.embedding import Embedding
 from discoclaw.prompt.quote import quote_entry
 from discoclaw.recall.document import LONGEST_REQUEST, Documents, dates_in, of_item, parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.score import rarity
+from discoclaw.recall.terms import rarity
 from discoclaw.search.matrix import Matrix
 
 # ----------------------------------------------------------------------
@@ -232,7 +232,7 @@ class Neighbours:
         for item in items:
             document = of_item(item)
             marks = document.marks.difference(terms(item.kind))  # two projects have nothing in common yet
-            self._terms[item.id] = marks.union(document.bag)
+            self._terms[item.id] = marks.union(document.terms)
             pause()
         counts = Counter(term for known in self._terms.values() for term in known)
         most = min(MOST_WITH, max(FEW, int(len(items) * FREQUENT)))

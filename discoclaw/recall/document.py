@@ -7,7 +7,6 @@ item or entry is kept beside the dates that its text names. Pure.
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -44,7 +43,7 @@ _SEPARATORS = str.maketrans("-_:", "   ")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`bag` counts the terms of the text, `length` is their number (at least 1).
+    """`terms` are those of the text and of dates in it, `length` is their number in the text (at least 1).
 
     `marks` are terms that name the whole: those of aliases and keys, kind, speaker. `given` are aliases and
     keys, each as its terms, `written` the names in the text.
@@ -52,7 +51,7 @@ class Document:
     """
 
     id: str
-    bag: Mapping[str, int]
+    terms: frozenset[str]
     length: int
     marks: frozenset[str]
     dates: frozenset[str]
@@ -139,13 +138,10 @@ def _document(
     when: int,
     names: tuple[Names, Names] = ((), ()),
 ) -> Document:
-    bag = Counter(tokens.terms)
-    length = max(1, bag.total())
-    bag.update(sorted(dates_in(text)))  # so that each process has them in the same order
     return Document(
         identity,
-        dict(bag),
-        length,
+        dates_in(text).union(tokens.terms),
+        max(1, len(tokens.terms)),
         frozenset(marks) or NO_TERMS,
         date_terms(when),
         when,

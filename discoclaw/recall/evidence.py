@@ -14,26 +14,27 @@ the topic asks. Then it is compared with the others:
   What somebody gave an item as its name, an alias or a key, is never outdone.
 - Where a topic names somebody unknown, a document needs a term of one of its names, or half of what it asks.
 
-`recall/score` says what a document has; this says whether it was meant.
+Where an account is asked for, neither owners nor those that have more push others out: it takes several.
+
+`recall/terms` says what is asked, and `recall/index` what a document has; this says whether it was meant.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from discoclaw.core.query import Topic
 from discoclaw.core.values import dataclass, field
 from discoclaw.recall.document import Document
+from discoclaw.recall.terms import MARK, Asked, Concept
 
 MOST_OF_IT = 0.5
-"""The share of what a sentence asks that is evidence although no term of it is specific."""
-ALL_OF_IT = 0.99
-"""The share that common words alone need of a topic that is asked about beside others: "where do I live?"."""
+"""The share of what a topic asks that is evidence although no term of it is specific."""
 TOGETHER = 0.2
-"""The share of what a sentence asks that two terms need to be evidence together."""
+"""The share of what a topic asks that two terms need to be evidence together."""
 MANY = 3
 IN_PASSING = 0.3
-"""The share of what a sentence asks that one specific term needs, in a message of `MANY` sentences or more.
+"""The share of what a topic asks that one specific term needs, in a message of `MANY` topics or more.
 
 The more somebody writes, the more words meet a memory by chance.
 """
@@ -48,56 +49,19 @@ RARE, RARE_SHARE = 3, 0.1
 "Mara" tells little in a memory about Mara. An alias or a key may be of any words, but not of more items.
 """
 MOST_NAMES = 100
-"""The most names considered in one sentence: of more, the longest."""
+"""The most names considered in one topic: of more, the longest."""
 NEARLY_ALL, CLEARLY_LESS = 0.75, 0.7
-"""If the best has so much of what a sentence asks, a document needs this share of that."""
+"""If the best has so much of what a topic asks, a document needs this share of that."""
 ROUNDING = 1e-9
 NO_EVIDENCE, OUTDONE = "no real evidence", "others have more of what was asked"
 Names: TypeAlias = Mapping[frozenset[str], Sequence[int]]
 """The positions of the documents that have a name, by the name, for names that a query has completely."""
-MARK = 1.0
-"""Weight of a name of the whole, where a word of a text of mean length counts 1."""
+Part: TypeAlias = Mapping[int, float]
+"""What the best spelling of a concept counts in each document that has it."""
 
 
-class Concept(NamedTuple):
-    """One thing asked for: a term, or other spellings of it, with what each counts; `weight` is its rarity.
-
-    `share` is its part of what was asked; `specific`: a document that has it was likely meant. `least` is
-    what a document has to have more of, so that it covers the concept.
-    """
-
-    name: str
-    spellings: tuple[tuple[str, float], ...]
-    weight: float
-    share: float
-    specific: bool
-    least: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The concepts that a query asks for among some documents.
-
-    `topics` have the names of the concepts; `bare`: there are no other words. `total` is the number of all
-    documents. `names` are terms that are written as names; `strangers` those among them that no document has.
-    """
-
-    concepts: Sequence[Concept]
-    topics: Sequence[Topic]
-    bare: bool
-    total: int
-    names: frozenset[str] = frozenset()
-    strangers: frozenset[str] = frozenset()
-    terms: frozenset[str] = field(init=False)
-    """All spellings of all concepts."""
-
-    def __post_init__(self) -> None:
-        found = frozenset(term for concept in self.concepts for term, _ in concept.spellings)
-        object.__setattr__(self, "terms", found)
-
-
-class _Has(NamedTuple):
-    """Matches of documents that have the same concepts of a sentence; `terms` has a bit for each concept.
+class Has(NamedTuple):
+    """What documents have that have the same concepts of a topic; `terms` has a bit for each concept.
 
     `covered` is the share of what is asked. `name`: one of the terms is written as a name.
     """
@@ -109,16 +73,17 @@ class _Has(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Sentence:
-    """How well documents match a sentence, by position: `scores`, and the bits of its concepts in `terms`.
+class _Judged:
+    """How well documents match one topic, by position: `scores`, and what they have.
 
-    `has` says what those bits mean. `named` has the terms of the names that the sentence names completely;
-    of those in `given` one is an alias or a key. Those in `whole` have the only word that tells anything.
+    `named` has the terms of the names that the topic names completely; of those in `given` one is an alias
+    or a key. Those in `whole` have the only word that tells anything.
     """
 
+    topic: Topic
+    here: Sequence[tuple[Concept, Part]]
     scores: dict[int, float] = field(default_factory=dict)
-    terms: dict[int, int] = field(default_factory=dict)
-    has: dict[int, _Has] = field(default_factory=dict)
+    has: dict[int, Has] = field(default_factory=dict)
     named: dict[int, frozenset[str]] = field(default_factory=dict)
     given: set[int] = field(default_factory=set)
     whole: set[int] = field(default_factory=set)
@@ -128,47 +93,44 @@ class Matches:
     """How well documents match a query, by their positions.
 
     `scores` are above 0. `evident` are the documents that have evidence, `meant` those of them that no other
-    document outdoes. Documents that have the same concepts of a sentence are judged together. What matched in
-    one of them is worked out when it is asked for: few of many are ever looked at.
+    document outdoes, `accounts` those that are meant where an account is asked for. Documents that have the
+    same concepts of a topic are judged together. What matched in one of them is worked out when it is asked
+    for: few of many are ever looked at.
     """
 
     def __init__(
         self,
         asked: Asked,
-        parts: Sequence[Mapping[int, float]],
+        parts: Sequence[Part],
         among: Iterable[int] | None,
         documents: Sequence[Document | None],
         names: Names,
     ) -> None:
-        """`parts` has, for each concept, what its best spelling counts in each document that has it.
-
-        If there is an `among`, only those documents are judged.
-        """
+        """`parts` are those of each concept. If there is an `among`, only those documents are judged."""
         self.scores = dict.fromkeys(chain.from_iterable(parts) if among is None else among, 0.0)
-        self._all = among is None
         self.evident: set[int] = set()
         self.meant: set[int] = set()
         self.accounts: set[int] = set()
         self._asked = asked
         self._parts = parts
+        self._all = among is None
         self._names = names
         self._documents = documents
-        self._sentences: list[_Sentence] = []
         self._about_others: dict[int, frozenset[str]] = {}
-        self._topics = self._of_a_list() if asked.bare and len(asked.topics) == 1 else asked.topics
-        for topic in self._topics:
-            self._judge(topic)
-        if len(self._topics) == 1 and all(one.name in self._topics[0].terms for one in asked.concepts):
-            self.scores.update(self._sentences[0].scores)
-        else:
-            self._add_up()
+        topics = asked.topics
+        if asked.bare and len(topics) == 1:
+            # A few words alone are each a topic if no document has two of them ("python llama?").
+            found = [part for part in parts if part]
+            if 1 < len(found) <= LONGEST_LIST and len(set().union(*found)) == sum(map(len, found)):
+                topics = [topics[0]._replace(terms=frozenset([one])) for one in sorted(topics[0].terms)]
+        self._judged = [self._judge(topic, many=len(topics)) for topic in topics]
+        for judged in self._judged:
+            for position, score in judged.scores.items():
+                self.scores[position] += score
 
     def coverage(self, position: int) -> float:
-        """The largest share of what a sentence asked that a document has."""
-        return max(
-            (one.has[one.terms[position]].covered for one in self._sentences if position in one.terms),
-            default=0.0,
-        )
+        """The largest share of what a topic asked that a document has."""
+        return max((one.has[position].covered for one in self._judged if position in one.has), default=0.0)
 
     def verdict(self, position: int) -> str:
         """Why a document is not meant; "" if it is."""
@@ -181,12 +143,12 @@ class Matches:
 
     def given(self, position: int) -> bool:
         """Whether an alias or key of a document is named completely."""
-        return any(position in one.given for one in self._sentences)
+        return any(position in one.given for one in self._judged)
 
     @property
     def naming(self) -> bool:
         """Whether the query names any document completely."""
-        return any(one.named for one in self._sentences)
+        return any(one.named for one in self._judged)
 
     def matched(self, position: int) -> list[str]:
         """The names of what a document has."""
@@ -195,76 +157,67 @@ class Matches:
 
     def telling(self, position: int) -> bool:
         """Whether a document has a term that says more than common words do."""
-        return any(one.has[one.terms[position]].specific for one in self._sentences if position in one.terms)
+        return any(one.has[position].specific for one in self._judged if position in one.has)
 
     def names(self, position: int) -> Sequence[frozenset[str]]:
         """The names of a document of which nothing else is asked than what it is."""
         document = self._documents[position]
-        if document is None or not any(position in one.whole for one in self._sentences):
+        if document is None or not any(position in one.whole for one in self._judged):
             return ()
-        named = any(position in one.named for one in self._sentences)
+        named = any(position in one.named for one in self._judged)
         return document.given if named else (*document.given, *document.written)
 
     # ------------------------------------------------------------------ inside
 
-    def _of_a_list(self) -> Sequence[Topic]:
-        """The topics of a few words alone: each its own if no document has two of them ("python llama?")."""
-        parts = [part for part in self._parts if part]
-        apart = 1 < len(parts) <= LONGEST_LIST and len(set().union(*parts)) == sum(map(len, parts))
-        (topic,) = self._asked.topics
-        return [topic._replace(terms=frozenset([one])) for one in sorted(topic.terms)] if apart else [topic]
-
-    def _judge(self, topic: Topic) -> None:
-        """Add what one topic says about the documents."""
+    def _judge(self, topic: Topic, *, many: int) -> _Judged:
+        """What one topic of `many` says about the documents."""
         both = zip(self._asked.concepts, self._parts, strict=True)
-        sentence, asks = topic.terms, topic.asks or topic.account
-        here = [(concept, part) for concept, part in both if concept.name in sentence]
-        found = self._having(here, asks=asks)
-        self._sentences.append(found)
-        self._name(found, here, account=topic.account)
-        for position, lift in _lifts(found.named, here).items():
-            factor = GIVEN if position in found.given else NAMED
-            found.scores[position] = factor * (found.scores[position] + lift)
-        strangers = sentence & self._asked.strangers
+        found = _Judged(topic, [(concept, part) for concept, part in both if concept.name in topic.terms])
+        self._have(found)
+        self._name(found)
+        strangers = topic.terms & self._asked.strangers
+        kinds = {id(has): has for has in found.has.values()}  # documents that have the same share one
         strange = bool(strangers)
-        having = found.has.items()
-        telling = {one for one, has in having if self._is_evidence(has, strange=strange, asks=asks)}
-        evident = [one for one, terms in found.terms.items() if terms in telling or one in found.named]
+        evidence = {key for key, has in kinds.items() if _is_evidence(has, topic, many, strange=strange)}
+        evident = [one for one, has in found.has.items() if id(has) in evidence or one in found.named]
         self.evident.update(evident)
-        if sum(concept.specific for concept, _ in here) == 1:
+        if sum(concept.specific for concept, _ in found.here) == 1:
             found.whole.update(evident)
-        self.meant |= _undone(evident, found, account=topic.account)
+        meant = _undone(evident, found)
+        self.meant |= meant
         if topic.account:
-            self.accounts |= self.meant.intersection(evident)
+            self.accounts |= meant
         if strangers:
-            about = {one for one, has in having if self._is_evidence(has, strange=False, asks=asks)}
-            for position, terms in found.terms.items():
-                if terms in about - telling and position not in found.named:
-                    self._about_others[position] = self._about_others.get(position, frozenset()) | strangers
+            about = {key for key, has in kinds.items() if _is_evidence(has, topic, many, strange=False)}
+            for position, has in found.has.items():
+                if id(has) in about - evidence and position not in found.named:
+                    self._about_others[position] = self._about_others.get(position, NOBODY) | strangers
+        return found
 
-    def _having(self, here: Sequence[tuple[Concept, Mapping[int, float]]], *, asks: bool) -> _Sentence:
-        """How well each document matches some concepts."""
-        found = _Sentence()
-        scores, bits = found.scores, found.terms
-        for number, (concept, part) in enumerate(here):
+    def _have(self, found: _Judged) -> None:
+        """Note how well each document matches, and what it has."""
+        scores, bits = found.scores, dict[int, int]()
+        for number, (concept, part) in enumerate(found.here):
             weight, least, bit = concept.weight, concept.least, 1 << number
             for position, best in self._entries(part):
                 scores[position] = scores.get(position, 0.0) + weight * best
                 bits[position] = bits.get(position, 0) | (bit if best > least else 0)
+        asks = found.topic.asks or found.topic.account
         # Who asks in common words may use others than those in which it was remembered.
-        counted = [concept for concept, part in here if part or concept.specific or not asks]
-        whole, names = sum(concept.share for concept in counted) or 1.0, self._asked.names
+        counted = [concept for concept, part in found.here if part or concept.specific or not asks]
+        whole = sum(concept.share for concept in counted) or 1.0
+        kinds = {}
         for terms in set(bits.values()):
-            covered, specific, named = 0.0, False, False
-            for number, (concept, _) in enumerate(here):
-                if terms >> number & 1:
-                    covered += concept.share
-                    specific = specific or concept.specific
-                    named = named or concept.name in names
-            found.has[terms] = _Has(terms, covered / whole, specific, named)
-        return found
+            having = [concept for number, (concept, _) in enumerate(found.here) if terms >> number & 1]
+            kinds[terms] = Has(
+                terms,
+                sum(concept.share for concept in having) / whole,
+                any(concept.specific for concept in having),
+                any(concept.name in self._asked.names for concept in having),
+            )
+        found.has = {position: kinds[terms] for position, terms in bits.items()}
 
-    def _entries(self, part: Mapping[int, float]) -> Iterable[tuple[int, float]]:
+    def _entries(self, part: Part) -> Iterable[tuple[int, float]]:
         """The documents of a part that are judged, with their values."""
         if self._all:
             return part.items()
@@ -272,129 +225,95 @@ class Matches:
             return [(position, part[position]) for position in self.scores if position in part]
         return [(position, best) for position, best in part.items() if position in self.scores]
 
-    def _name(
-        self, found: _Sentence, here: Sequence[tuple[Concept, Mapping[int, float]]], *, account: bool
-    ) -> None:
-        """Note which documents a sentence names completely: those that have all terms of a name.
+    def _name(self, found: _Judged) -> None:
+        """Note which documents a topic names completely, those that have all terms of a name, and lift them.
 
-        The name is one of theirs, or of another document; the longest that the sentence names are meant.
+        The name is one of theirs, or of another document; the longest that the topic names are meant.
         """
-        terms, telling, rare = set[str](), set[str](), set[str]()
         few = max(RARE, RARE_SHARE * self._asked.total)
-        asked = [({term for term, _ in concept.spellings}, concept, part) for concept, part in here]
-        for spellings, concept, part in asked:
-            terms |= spellings
-            telling |= spellings if concept.share else set()
-            rare |= spellings if concept.share and len(part) <= few else set()
+        asked = [({term for term, _ in one.spellings}, one, part) for one, part in found.here]
+        terms = NOBODY.union(*(spellings for spellings, *_ in asked))
+        telling = NOBODY.union(*(spellings for spellings, one, _ in asked if one.share))
+        rare = NOBODY.union(*(spellings for spellings, one, part in asked if one.share and len(part) <= few))
         complete: dict[frozenset[str], set[int]] = {}
-        specific = [spellings for spellings, concept, _ in asked if concept.specific]
         for name, positions in self._names.items():
             if not name <= terms or name.isdisjoint(telling):
                 continue
-            having = found.terms.keys() & positions
+            having = found.has.keys() & positions
             given = {one for one in having if (known := self._documents[one]) and name in known.given}
             if 0 < len(given) <= few or (len(given) < len(having) and not name.isdisjoint(rare)):
                 complete[name] = given
         meant = sorted(complete, key=_longest_first)[:MOST_NAMES]
         for name in [name for name in meant if not any(name < other for other in meant)]:
             found.given |= complete[name]
-            asks_more = any(name.isdisjoint(spellings) for spellings in specific)
             # What has all terms of the name has its rarest.
             rarest = min([part for spellings, _, part in asked if not name.isdisjoint(spellings)], key=len)
-            others = (found.terms.keys() & rarest) - complete[name]
-            written = [one for one in others if (known := self._documents[one]) and known.bag.keys() >= name]
-            if complete[name] and asks_more and not account:
+            others = [
+                (one, document)
+                for one in (found.has.keys() & rarest) - complete[name]
+                if (document := self._documents[one]) and document.terms >= name
+            ]
+            asks_more = any(one.specific and name.isdisjoint(spellings) for spellings, one, _ in asked)
+            if complete[name] and asks_more and not found.topic.account:
                 # Others only mention it, but for those that begin with it.
-                written = [one for one in written if self._begins(one, name)]
-            for position in chain(complete[name], written):
-                before = found.named.get(position)
-                found.named[position] = name if before is None else before | name
+                others = [pair for pair in others if name <= set(pair[1].opening[: len(name) + 1])]
+            for position in chain(complete[name], [one for one, _ in others]):
+                found.named[position] = found.named.get(position, NOBODY) | name
 
-    def _begins(self, position: int, name: frozenset[str]) -> bool:
-        """Whether a document's text begins with a name, so that it is about what has that name."""
-        document = self._documents[position]
-        return document is not None and name <= set(document.opening[: len(name) + 1])
-
-    def _is_evidence(self, has: _Has, *, strange: bool, asks: bool) -> bool:
-        if strange and not has.name and has.covered < MOST_OF_IT:
-            return False
-        many = len(self._topics)
-        if has.covered >= MOST_OF_IT and (has.terms.bit_count() > 1 or has.specific or many == 1 or asks):
-            return True
-        if has.specific and has.covered >= (IN_PASSING if many >= MANY else 0.0):
-            return True
-        return has.terms.bit_count() > 1 and has.covered >= TOGETHER
-
-    def _add_up(self) -> None:
-        """The scores over all sentences: each concept counts once."""
-        scores = self.scores = dict.fromkeys(self.scores, 0.0)
-        here = list(zip(self._asked.concepts, self._parts, strict=True))
-        for concept, part in here:
-            for position, best in self._entries(part):
-                scores[position] += concept.weight * best
-        named: dict[int, frozenset[str]] = {}
-        for sentence in self._sentences:
-            for position, names in sentence.named.items():
-                named[position] = named.get(position, frozenset()) | names
-        for position, lift in _lifts(named, here).items():
-            scores[position] = (GIVEN if self.given(position) else NAMED) * (scores[position] + lift)
+        # The terms of complete names count in full, in a long text too.
+        alike: dict[frozenset[str], list[int]] = {}
+        for position, names in found.named.items():
+            alike.setdefault(names, []).append(position)
+        for names, named in alike.items():
+            for spellings, concept, part in asked:
+                if names.isdisjoint(spellings):
+                    continue
+                full = MARK * max(count for term, count in concept.spellings if term in names)
+                for position in named:
+                    found.scores[position] += concept.weight * max(0.0, full - part.get(position, full))
+        for position in found.named:
+            found.scores[position] *= GIVEN if position in found.given else NAMED
 
 
-def names_of(documents: Iterable[tuple[int, Document | None]], terms: Set[str]) -> Names:
-    """The names of some documents that these terms have completely."""
-    found: dict[frozenset[str], list[int]] = {}
-    for position, document in documents:
-        for name in (*document.given, *document.written) if document is not None else ():
-            if name <= terms:
-                found.setdefault(name, []).append(position)
-    return found
+NOBODY = frozenset[str]()
 
 
 def _longest_first(name: Collection[str]) -> tuple[int, list[str]]:
     return -len(name), sorted(name)
 
 
-def _lifts(
-    named: Mapping[int, frozenset[str]], here: Sequence[tuple[Concept, Mapping[int, float]]]
-) -> dict[int, float]:
-    """Weight of the terms of complete names beyond their weight as words.
+def _is_evidence(has: Has, topic: Topic, many: int, *, strange: bool) -> bool:
+    """Whether what documents have of one of `many` topics is evidence.
 
-    `named` has the terms of the names by the position of the document.
+    `strange`: the topic names somebody unknown.
     """
-    lifts = dict.fromkeys(named, 0.0)
-    alike: dict[frozenset[str], list[int]] = {}
-    for position, names in named.items():
-        alike.setdefault(names, []).append(position)
-    for concept, part in here if named else ():
-        counts = dict(concept.spellings)
-        for names, positions in alike.items():
-            if not names.isdisjoint(counts):
-                full = MARK * max([count for term, count in concept.spellings if term in names])
-                for position in positions:
-                    if (has := part.get(position, full)) < full:
-                        lifts[position] += concept.weight * (full - has)
-    return lifts
+    several, most = has.terms.bit_count() > 1, has.covered >= MOST_OF_IT
+    if strange and not (has.name or most):
+        return False
+    alone = many == 1 or topic.asks or topic.account
+    return (
+        (most and (several or has.specific or alone))
+        or (has.specific and has.covered >= (IN_PASSING if many >= MANY else 0.0))
+        or (several and has.covered >= TOGETHER)
+    )
 
 
-def _undone(evident: Collection[int], found: _Sentence, *, account: bool) -> set[int]:
-    """The documents that no other one outdoes in a sentence."""
-    scores, terms, named = found.scores, found.terms, found.named
-    having = [found.has[one] for one in {terms[position] for position in evident}]
-    most = max([has.covered for has in having if has.terms.bit_count() > 1], default=0.0)
-    best = [has.terms for has in having if has.covered >= most - ROUNDING and most >= NEARLY_ALL]
+def _undone(evident: Collection[int], found: _Judged) -> set[int]:
+    """The documents that no other one outdoes in a topic."""
+    scores, has, named = found.scores, found.has, found.named
     undone = set(evident)
-    if best and not account:
+    kinds = {has[one].terms: has[one] for one in evident}.values()
+    most = max([one.covered for one in kinds if one.terms.bit_count() > 1], default=0.0)
+    if most >= NEARLY_ALL and not found.topic.account:
+        best = [one.terms for one in kinds if one.covered >= most - ROUNDING]
         less = {
-            has.terms
-            for has in having
-            if has.covered < CLEARLY_LESS * most and not all(has.terms & ~one for one in best)
+            one.terms
+            for one in kinds
+            if one.covered < CLEARLY_LESS * most and not all(one.terms & ~other for other in best)
         }
-        undone -= {one for one in evident if terms[one] in less and one not in found.given}
+        undone -= {one for one in evident if has[one].terms in less and one not in found.given}
     if not named:
         return undone
     least = NEARLY * max([scores[position] for position in named])
-    by_name = max([found.has[one].covered for one in {terms[position] for position in named}]) + ROUNDING
-    others = undone - named.keys()
-    return undone - {
-        one for one in others if scores[one] < least and found.has[terms[one]].covered <= by_name
-    }
+    by_name = max([has[position].covered for position in named]) + ROUNDING
+    return {one for one in undone if one in named or scores[one] >= least or has[one].covered > by_name}

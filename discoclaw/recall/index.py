@@ -1,9 +1,12 @@
 """Documents in RAM, found by their terms: what a memory of up to some thousand items is ranked with.
 
-The indices of items that were ranked lately are cached. Pure.
+What a document has counts as in BM25 with k1 = 0.9 and b = 0.4: at the usual values (1.2, 0.75) length counts
+too much for one-sentence documents. A word counts once, however often a text has it. The indices of items
+that were ranked lately are cached. Pure.
 """
 
 import heapq
+import sys
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -12,11 +15,15 @@ from itertools import chain
 
 from discoclaw.core.item import Item
 from discoclaw.core.visible import VisibleItems
-from discoclaw.recall import score
 from discoclaw.recall.document import Document
-from discoclaw.recall.evidence import Asked, Concept, Matches
-from discoclaw.recall.score import IN_DATES, IN_MARKS, IN_TEXT, Vocabulary
+from discoclaw.recall.evidence import Matches
+from discoclaw.recall.terms import DATE_WEIGHT, MARK, Asked, Concept, Vocabulary
 
+K1 = 0.9
+B = 0.4
+IN_TEXT, IN_MARKS, IN_DATES = 1, 0, -1
+"""Where a document has a term."""
+INSTEAD = {IN_MARKS: MARK, IN_DATES: DATE_WEIGHT}
 Posting = tuple[int, int]
 """A document's position, and where it has a term: IN_TEXT, IN_MARKS or IN_DATES."""
 Named = Mapping[str, Mapping[frozenset[str], Sequence[int]]]
@@ -35,20 +42,35 @@ class Index:
         postings: Mapping[str, Sequence[Posting]],
         vocabulary: Vocabulary,
         named: Named,
+        average: float | None = None,
     ) -> None:
+        """`average` is the mean length of all documents, where these are only some of them."""
         self.documents = documents
         self.vocabulary = vocabulary
         self._postings = postings
         self._named = named
         lengths = [one.length for one in documents if one is not None]
         self.total = len(lengths)
-        self.average = sum(lengths) / max(1, self.total)
-        once = {length: score.part_of(1, score.norm_of(length, self.average)) for length in set(lengths)}
+        self.average = sum(lengths) / max(1, self.total) if average is None else average
+        once = {length: (K1 + 1) / (1 + K1 * (1 - B + B * length / self.average)) for length in set(lengths)}
         self._once = [once[one.length] if one is not None else 0.0 for one in documents]
         """The part of a score, by position, of a term that a text has, however often."""
 
     @classmethod
-    def making(cls, documents: Iterable[Document]) -> Generator[None, None, "Index"]:
+    def of(cls, documents: Iterable[Document], average: float) -> "Index":
+        """The index of some of the documents whose mean length this is, in their order."""
+        making = cls.making(documents, average)
+        while True:
+            try:
+                next(making)
+            except StopIteration as made:
+                index: Index = made.value
+                return index
+
+    @classmethod
+    def making(
+        cls, documents: Iterable[Document], average: float | None = None
+    ) -> Generator[None, None, "Index"]:
         """Make the index of some documents, in their order, with a rest after each."""
         every: list[Document] = []
         postings: dict[str, list[Posting]] = {}
@@ -60,7 +82,7 @@ class Index:
             for name in (*document.given, *document.written):
                 named.setdefault(_longest(name), {}).setdefault(name, []).append(position)
             yield
-        return cls(every, postings, Vocabulary(postings), named)
+        return cls(every, postings, Vocabulary(postings), named, average)
 
     def with_changes(self, changes: Mapping[int, Document | None]) -> "Index":
         """The index with some documents replaced, taken out (None), or added at the next positions."""
@@ -100,11 +122,11 @@ class Index:
         found = [
             position
             for position, kind in rarest
-            if kind == IN_TEXT and (one := self.documents[position]) is not None and name <= one.bag.keys()
+            if kind == IN_TEXT and (one := self.documents[position]) is not None and name <= one.terms
         ]
         return found if len(found) <= most else ()
 
-    def search(self, asked: Asked, limit: int) -> Matches:
+    def search(self, asked: Asked, limit: int = sys.maxsize) -> Matches:
         """The documents that have any of what is asked; of many those with most of it, and the rarest.
 
         What is named completely is always among them.
@@ -125,11 +147,11 @@ class Index:
 
     def _parts(self, concept: Concept) -> dict[int, float]:
         """The part of a score, by position, of a concept in each document that has it, before weighting."""
-        once, instead = self._once, score.INSTEAD
+        once = self._once
         parts: dict[int, float] = {}
         for term, counts in concept.spellings:
             for position, kind in self._postings.get(term, ()):
-                part = counts * (once[position] if kind == IN_TEXT else instead[kind])
+                part = counts * (once[position] if kind == IN_TEXT else INSTEAD[kind])
                 if part > parts.get(position, 0.0):
                     parts[position] = part
         return parts
@@ -157,8 +179,8 @@ class Index:
 
 
 def _postings(position: int, document: Document) -> Iterator[tuple[str, Posting]]:
-    """The terms of a document with their postings: who says a word twice doesn't mean it twice as much."""
-    said = document.bag.keys()
+    """The terms of a document with their postings."""
+    said = document.terms
     for kind, terms in (
         (IN_TEXT, said),
         (IN_MARKS, document.marks - said),

@@ -412,7 +412,7 @@ def _spelt(
 
 def _terms(item: Item) -> frozenset[str]:
     document = of_item(item)
-    return frozenset(document.bag) | document.marks | kinds(item.text)
+    return document.terms | document.marks | kinds(item.text)
 
 
 def _union(sets: Iterable[Collection[str]]) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """Ranking of one person's items: one pipeline for prompts, for the model's search and for people's.
 
     tokenise   core/words, recall/document
-    words      recall/score: BM25 for short texts; aliases, keys, names, dates in words
+    words      recall/terms, recall/index: BM25 for short texts; aliases, keys, names, dates in words
     evidence   recall/evidence: nothing is returned without, and nothing that others clearly outdo
     steps      below: vectors, if there are any; what was learned together; links; the latest word
     time       recency and idle fade, both off unless an admin wants them; ties are newer first
@@ -25,7 +25,7 @@ from discoclaw.core.words import terms
 from discoclaw.recall.document import Documents, Kept
 from discoclaw.recall.evidence import NO_EVIDENCE, OUTDONE, Matches
 from discoclaw.recall.index import Index, Indexed, Indices
-from discoclaw.recall.score import asked_of
+from discoclaw.recall.terms import asked_of
 
 # ----------------------------------------------------------------------
 # The steps of a ranking that follow the words: meaning, what was learned together, links, the latest word.

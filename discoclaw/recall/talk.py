@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from discoclaw.core.message import Entry
 from discoclaw.core.query import Query
 from discoclaw.recall.document import Document, of_entry
-from discoclaw.recall.score import Corpus, asked_of, score
+from discoclaw.recall.index import Index
+from discoclaw.recall.terms import Corpus, asked_of
 
 NEIGHBOUR = 0.5
 """The share of a neighbour's score that a message gets, and again for the next one."""
@@ -104,7 +105,7 @@ def rank_talk(
     documents = {entry.id: known.get(entry.id) or of_entry(entry) for entry in entries}
     # Who asks what Ann said about something nobody mentioned doesn't ask for everything that Ann said.
     asked = asked_of(query, corpus, skip_unknown=False)
-    matches = score(asked, list(documents.values()), corpus)
+    matches = Index.of(documents.values(), corpus.average).search(asked)
     own = {key: position for position, key in enumerate(documents) if position in matches.scores}
     words = {key: matches.scores[position] for key, position in own.items()}
     by_meaning = set(meant.evident())

@@ -9,7 +9,6 @@ Discord and of how talk is ranked.
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextvars import copy_context
@@ -30,8 +29,8 @@ from discoclaw.core.text import scrub, speaker
 from discoclaw.core.times import date_of
 from discoclaw.prompt.quote import apart
 from discoclaw.recall.document import Document, of_entry, parse
-from discoclaw.recall.score import Counted
 from discoclaw.recall.talk import BESIDE, NOTHING_MEANT, Meant, rank_talk
+from discoclaw.recall.terms import Counted
 from discoclaw.search.archive import Amend, Archive, Change, Drop, Indexed, Only, Put, Visible
 from discoclaw.session.meaning import Asker, NoTalkMeaning, TalkMeaning
 from discoclaw.show.words import quoted
@@ -103,11 +102,9 @@ def is_private(entry: Entry) -> bool:
 def words_of(entry: Entry) -> Indexed:
     """An entry as the full-text index stores it."""
     document = of_entry(entry)
-    own, dates = sum(document.bag.values()), len(document.dates)
-    tokens = [term for term, count in document.bag.items() for _ in range(count)]
-    names = document.marks - document.bag.keys()
-    terms = [*tokens, *sorted(names), *sorted(document.dates)]
-    return Indexed(terms, document.length, own, len(terms) - own - dates)
+    names = document.marks - document.terms
+    terms = [*sorted(document.terms), *sorted(names), *sorted(document.dates)]
+    return Indexed(terms, document.length, len(document.terms), len(names))
 
 
 def people_of(entry: Entry) -> set[str | None]:
@@ -226,7 +223,7 @@ def _document(entry: Entry, known: Indexed) -> Document:
     named = known.own + known.marks
     return Document(
         entry.id,
-        Counter(known.terms[: known.own]),
+        frozenset(known.terms[: known.own]),
         known.length,
         frozenset(known.terms[known.own : named]),
         frozenset(known.terms[named:]),

@@ -44,7 +44,7 @@ _PAUSE_S = 0.001
 _LATELY = 8
 """For how many views it is remembered that their items were looked up: that takes 3 ms for 10,000."""
 _SUFFIX = ".terms"
-_VERSION = f"3 {__version__}"
+_VERSION = f"4 {__version__}"
 
 
 class KeptTerms(Derived):
@@ -146,7 +146,7 @@ class KeptTerms(Derived):
             owner, path = name.removesuffix(_SUFFIX), self._folder.folder / name
             if name.endswith(_SUFFIX):
                 for (_, _, text, *names), document in _rows(read_plain(path)):
-                    said = f"{text} {names} {' '.join(document.bag)}"
+                    said = f"{text} {names} {' '.join(document.terms)}"
                     yield Readable(str(path), said, dm_of(user_of(owner) or ""), owner)
 
     def purge_ram(self, purge: Purge) -> None:
@@ -213,7 +213,7 @@ def write_terms(path: Path, documents: Iterable[Document], items: Mapping[str, I
     """Write a file: documents with what they were made of. Raises OSError."""
     lines = []
     for one in _gently(documents):
-        row = [_key(items[one.id]), dict(one.bag), one.length, sorted(one.marks)]
+        row = [_key(items[one.id]), sorted(one.terms), one.length, sorted(one.marks)]
         row += [one.opening, *(list(map(sorted, names)) for names in (one.given, one.written))]
         lines.append(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
     body = "\n".join(lines).encode("utf-8", "surrogatepass")
@@ -226,12 +226,11 @@ def _rows(content: bytes) -> Iterator[tuple[list[Any], Document]]:
     if head.decode("utf-8", "replace") != f"{_VERSION} {hashlib.sha256(body).hexdigest()}":
         return
     for line in _gently(body.split(b"\n") if body else ()):
-        key, bag, length, marks, opening, *names = json.loads(line.decode("utf-8", "surrogatepass"))
+        key, said, length, marks, opening, *names = json.loads(line.decode("utf-8", "surrogatepass"))
         given, written = (tuple(map(_terms, some)) for some in names)
-        counts = dict(zip(map(sys.intern, bag), bag.values(), strict=True))
         dates, begins = date_terms(key[-1]), tuple(map(sys.intern, opening))
         named = _terms(marks), dates, key[-1], given, written, begins
-        yield key, Document(key[0], counts, length, *named)
+        yield key, Document(key[0], _terms(said), length, *named)
 
 
 def _key(item: Item) -> list[Any]:

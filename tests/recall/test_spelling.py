@@ -3,7 +3,7 @@
 from discoclaw.core.words import terms
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.score import Vocabulary
+from discoclaw.recall.terms import Vocabulary
 from tests.core.builders import NOW, item
 from tests.tables import each_row
 

@@ -18,7 +18,7 @@ from bench.recall.systems import WITH_VECTORS, Ours, item_systems
 from bench.recall.variants import FOR_ITEMS_WITH_VECTORS, STEPS, Without, worthless
 from bench.recall.vectors import Vectors, made_up, question
 from discoclaw.core.item import MANUAL, Facets, Item, new_item
-from discoclaw.recall import score
+from discoclaw.recall import index
 
 FEW, FEWER = Asked(step=40), Asked(step=120)
 SEED = 7
@@ -166,18 +166,18 @@ class TestLeavingOut:
     def test_a_step_is_idle_while_its_row_loads_and_searches(self):
         class Watching(Nothing):
             def load(self, items: Sequence[Item]) -> None:
-                seen.append(score.K1)
+                seen.append(index.K1)
 
             def search(self, query: str, limit: int) -> list[str]:
-                seen.append(score.K1)
+                seen.append(index.K1)
                 return []
 
         seen: list[float] = []
-        row = Without(Watching(), ((score, "K1", 7.0),))
+        row = Without(Watching(), ((index, "K1", 7.0),))
         row.load([])
         row.search("?", 1)
         assert seen == [7.0, 7.0]
-        assert score.K1 != 7.0
+        assert index.K1 != 7.0
 
     def test_a_step_changes_what_is_found_or_is_said_to_be_worth_nothing(self):
         told = printed(["cases"], Run(SEED, FEWER, True, made_up(), say=lambda line: None))

@@ -1,20 +1,17 @@
-"""How well documents match a query: BM25 for short texts, and the rarity of what is asked. Pure.
+"""What a query asks for among some documents: its terms, their spellings, and what each weighs. Pure.
 
-The score is BM25 (Robertson, Zaragoza: "The Probabilistic Relevance Framework", 2009) with k1 = 0.9 and
-b = 0.4: at the usual values (1.2, 0.75) length counts too much for one-sentence documents. A term of the
-query that no document has is looked for in another spelling, and counts less. `recall/evidence` judges what
-was found here.
+A term weighs what its rarity among the documents says (BM25: Robertson, Zaragoza: "The Probabilistic
+Relevance Framework", 2009). One that no document has is looked for in another spelling, and counts less.
+`recall/index` finds the documents, `recall/evidence` judges what was found.
 """
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from discoclaw.core.query import Query
+from discoclaw.core.query import Query, Topic
+from discoclaw.core.values import dataclass, field
 from discoclaw.core.words import is_common, others_for, terms
-from discoclaw.recall.document import Document
-from discoclaw.recall.evidence import MARK, Asked, Concept, Matches, names_of
 
 # ----------------------------------------------------------------------
 # Similar spellings of a term that no document has: another ending, a typo, one character of a word.
@@ -146,20 +143,54 @@ def _one_slip(term: str, other: str, shared: int) -> bool:
     )
 
 
-K1 = 0.9
-B = 0.4
 SAME = 0.7
 """Weight of another word for the same."""
 FEW = 8
 """Among fewer documents than this no term is too frequent to tell something."""
 COMMON_WEIGHT = 0.3
 """Weight of a common word beside a specific one."""
+MARK = 1.0
+"""Weight of a name of the whole, where a word of a text of mean length counts 1."""
 DATE_WEIGHT = 0.5
 """When something was said tells which of several is meant, but only the very day tells that any is."""
 A_DAY = len("d:2026-01-31")
-IN_TEXT, IN_MARKS, IN_DATES = 1, 0, -1
-"""Instead of a count: the text of a document doesn't contain a term, but its marks or dates do."""
-INSTEAD = {IN_MARKS: MARK, IN_DATES: DATE_WEIGHT}
+
+
+class Concept(NamedTuple):
+    """One thing asked for: a term, or other spellings of it, with what each counts; `weight` is its rarity.
+
+    `share` is its part of what was asked; `specific`: a document that has it was likely meant. `least` is
+    what a document has to have more of, so that it covers the concept.
+    """
+
+    name: str
+    spellings: tuple[tuple[str, float], ...]
+    weight: float
+    share: float
+    specific: bool
+    least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The concepts that a query asks for among some documents.
+
+    `topics` have the names of the concepts; `bare`: there are no other words. `total` is the number of all
+    documents. `names` are terms that are written as names; `strangers` those among them that no document has.
+    """
+
+    concepts: Sequence[Concept]
+    topics: Sequence[Topic]
+    bare: bool
+    total: int
+    names: frozenset[str] = frozenset()
+    strangers: frozenset[str] = frozenset()
+    terms: frozenset[str] = field(init=False)
+    """All spellings of all concepts."""
+
+    def __post_init__(self) -> None:
+        found = frozenset(term for concept in self.concepts for term, _ in concept.spellings)
+        object.__setattr__(self, "terms", found)
 
 
 class Corpus(Protocol):
@@ -245,44 +276,6 @@ def _without_namesakes(asked: Sequence["_Term"], names: Iterable[frozenset[str]]
     known = {one.name for one in asked if one.having}
     half = {term for name in names if not name <= known for term in name & known}
     return [one._replace(common=True) if one.name in half else one for one in asked]
-
-
-def score(asked: Asked, documents: Sequence[Document], corpus: Corpus) -> Matches:
-    """How well documents match what is asked; positions are theirs in `documents`."""
-    average, wanted = corpus.average, asked.concepts
-    parts: list[dict[int, float]] = [{} for _ in wanted]
-    for position, document in enumerate(documents):
-        norm = norm_of(document.length, average)
-        bag, marks, dates = document.bag, document.marks, document.dates
-        for concept, part in zip(wanted, parts, strict=True):
-            best = 0.0
-            for term, counts in concept.spellings:
-                if term in bag:
-                    count = bag[term]
-                elif term in marks:
-                    count = IN_MARKS
-                elif term in dates:
-                    count = IN_DATES
-                else:
-                    continue
-                best = max(best, counts * part_of(count, norm))
-            if best:
-                part[position] = best
-    among = sorted(set().union(*parts))
-    names = names_of([(position, documents[position]) for position in among], asked.terms)
-    return Matches(asked, parts, among, documents, names)
-
-
-def norm_of(length: int, average: float) -> float:
-    """How much the length of a document weakens what it has."""
-    return K1 * (1 - B + B * length / average)
-
-
-def part_of(count: int, norm: float) -> float:
-    """The part of a score, before weighting, of a term that a document's text has `count` times."""
-    if count > 0:
-        return count * (K1 + 1) / (count + norm)
-    return INSTEAD[count]
 
 
 def rarity(containing: int, total: int) -> float:
