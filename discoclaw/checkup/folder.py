@@ -7,6 +7,7 @@ import stat
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+from discoclaw.checkup.store import unfinished_in
 from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.health import Finding
@@ -167,10 +168,6 @@ def _leftovers(settings: Settings) -> Iterator[Finding]:
         if stores.used.shared:
             return  # the store's own topic says that
         try:
-            unfinished = status_of(stores).erasings
+            yield from unfinished_in(status_of(stores), "leftovers")
         except MemoryFault as fault:
             yield Finding("leftovers", "bad", str(fault), "see docs/admins/operating.md, Troubleshooting")
-            return
-    if unfinished:
-        text = f"the erasing of {count(len(unfinished), 'memory')} is unfinished"
-        yield Finding("leftovers", "warning", text, "start the bot, which finishes it")

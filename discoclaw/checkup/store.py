@@ -14,7 +14,7 @@ from discoclaw.core.errors import MemoryFault, NewerSchema, SettingsError, fault
 from discoclaw.core.health import Finding
 from discoclaw.core.model import Usage
 from discoclaw.core.usage import Call, dollars
-from discoclaw.memory.status import status_of
+from discoclaw.memory.status import Status, status_of
 from discoclaw.memory.stores import POSTGRES, Disks
 from discoclaw.memory.subjects.inspect import held, subjects, unfinished
 from discoclaw.models.providers import open_models
@@ -70,6 +70,14 @@ async def database(settings: Settings) -> AsyncIterator[Finding]:
             yield one
 
 
+def unfinished_in(status: Status, name: str) -> list[Finding]:
+    """A finding of this name if an erasing is unfinished in a store."""
+    if not status.erasings:
+        return []
+    text = f"the erasing of {count(len(status.erasings), 'memory')} is unfinished"
+    return [Finding(name, "warning", text, "start the bot, which finishes it")]
+
+
 def _processes(settings: Settings) -> list[Finding]:
     with disks_of(settings) as stores:
         try:
@@ -77,9 +85,7 @@ def _processes(settings: Settings) -> list[Finding]:
         except MemoryFault as fault:
             return [Finding("processes", "bad", str(fault), "see docs/admins/postgresql.md")]
     found = [Finding("processes", "bad", one, "see `discoclaw status`") for one in status.wrong()]
-    if status.erasings:
-        text = f"the erasing of {count(len(status.erasings), 'memory')} is unfinished"
-        found.append(Finding("erasing", "warning", text, "start the bot, which finishes it"))
+    found += unfinished_in(status, "erasing")
     if found:
         return found
     processes = status.together.processes if status.together is not None else ()

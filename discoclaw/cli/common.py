@@ -402,11 +402,11 @@ def print_list(*, as_json: bool, then: str = "") -> None:
         say(f"Nothing is remembered in {where}.")
         return
     columns = [name for name in _COLUMNS if name != "name" or any(row["name"] for row in rows)]
-    table = Table(*columns, "last change")
-    for row, at in zip(rows, changed, strict=True):
-        cells = [*(row[name] for name in columns), local_time(at) if at is not None else ""]
-        table.add_row(*(Text(line(str(cell))) for cell in cells))
-    print_table(table)
+    cells = [
+        [*(str(row[name]) for name in columns), local_time(at) if at is not None else ""]
+        for row, at in zip(rows, changed, strict=True)
+    ]
+    print_grid(Grid([*columns, "last change"], cells))
     if then:
         say(f"Say whose, for example: discoclaw memory {then} {there[0].subject}")
 
@@ -448,11 +448,7 @@ def print_answer(answer: Answer, as_json: bool) -> None:
         say_json(answer.data)
         return
     if isinstance(answer.typed, Grid):
-        table = Table(*(Column(name, no_wrap=name in answer.typed.whole) for name in answer.typed.columns))
-        for number, row in enumerate(answer.typed.rows):
-            cells = (Text(line(cell)) for cell in row)
-            table.add_row(*cells, style="dim" if number in answer.typed.faint else None)
-        print_table(table)
+        print_grid(answer.typed)
         below = "\n".join(answer.foot)
     else:
         told = [answer.typed, *answer.foot] if answer.typed else [answer.as_text(in_private=True)]
@@ -461,8 +457,17 @@ def print_answer(answer: Answer, as_json: bool) -> None:
         say(below)
 
 
-def print_table(table: Table) -> None:
+def print_grid(grid: Grid) -> None:
     """Print a table as wide as the terminal. If the output goes elsewhere, its rows are not wrapped."""
+    table = Table(
+        *(
+            Column(name, no_wrap=name in grid.whole, justify="right" if name in grid.right else "left")
+            for name in grid.columns
+        )
+    )
+    for number, row in enumerate(grid.rows):
+        cells = (Text(line(cell)) for cell in row)
+        table.add_row(*cells, style="dim" if number in grid.faint else None)
     out = Console(highlight=False, soft_wrap=True)
     wide = Console(width=_UNBROKEN_WIDTH, highlight=False, soft_wrap=True)
     (out if out.is_terminal else wide).print(table)

@@ -104,7 +104,7 @@ def show(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
     ]
     faint = [number for number, item in enumerate(items) if not item.active]
     nothing = f"Nothing is remembered about {one.subject} on the branch {branch}."
-    typed = Grid(columns, rows, ("id", "updated"), faint) if items else nothing
+    typed = Grid(columns, rows, ("id", "updated"), faint=faint) if items else nothing
     print_answer(Answer(typed=typed, data=value), as_json)
 
 

@@ -14,8 +14,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
-from rich.table import Table
-from rich.text import Text
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
@@ -25,7 +23,7 @@ from discoclaw.cli.common import (
     locked_storage,
     note,
     now_ms,
-    print_table,
+    print_grid,
     say,
     say_json,
     stores_of,
@@ -33,6 +31,7 @@ from discoclaw.cli.common import (
 )
 from discoclaw.core.errors import FolderInUse, RelayError, SettingsError
 from discoclaw.core.live import Pseudonyms
+from discoclaw.core.text import clip
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.mirroring import find_keys, nostr_config, redactor_for
 from discoclaw.nostr import recovery
@@ -49,6 +48,7 @@ from discoclaw.nostr.report import Progress as Reached
 from discoclaw.nostr.report import RecoveryReport
 from discoclaw.nostr.schemas import Names
 from discoclaw.settings import EMBEDDED, Settings
+from discoclaw.show.answer import Grid
 from discoclaw.show.words import count, line
 from discoclaw.store.files import in_thread
 
@@ -77,19 +77,21 @@ def status(as_json: AsJson = False) -> None:
     if not found["relays"]:
         say("No relays are configured; set NOSTR_RELAYS.")
         return
-    table = Table("relay", "connected", "last answer", "waiting", "refused", "problem")
+    rows = []
     for one in found["relays"]:
         waiting = "" if one["waiting"] is None else f"{one['waiting']:,}"
-        cells = [
-            line(one["url"], LONGEST),
-            "yes" if one["connected"] else "no",
-            _when(one["last_eose"]),
-            waiting + (f" since {_when(one['waiting_since'])}" if one["waiting"] else ""),
-            "; ".join(f"{each['events']:,} {line(each['reason'], LONGEST)}" for each in one["parked"]),
-            line(one["error"] or one["notice"], LONGEST),
-        ]
-        table.add_row(*map(Text, cells))
-    print_table(table)
+        rows.append(
+            [
+                clip(one["url"], LONGEST),
+                "yes" if one["connected"] else "no",
+                _when(one["last_eose"]),
+                waiting + (f" since {_when(one['waiting_since'])}" if one["waiting"] else ""),
+                "; ".join(f"{each['events']:,} {line(each['reason'], LONGEST)}" for each in one["parked"]),
+                clip(one["error"] or one["notice"], LONGEST),
+            ]
+        )
+    columns = ("relay", "connected", "last answer", "waiting", "refused", "problem")
+    print_grid(Grid(columns, rows))
     if not found["running"]:
         say("The bot isn't running, or has just started, so this is what the relays answered just now.")
 

@@ -7,8 +7,6 @@ vectors, which only the running bot has.
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
-from rich.text import Text
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
@@ -17,18 +15,20 @@ from discoclaw.cli.common import (
     SubjectArg,
     inspect_subject,
     now_ms,
-    print_table,
+    print_grid,
     say,
     say_json,
     stores_of,
 )
 from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
+from discoclaw.core.text import clip
 from discoclaw.core.visible import is_standing
 from discoclaw.memory.people import last_used as access
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranked, Ranker
 from discoclaw.recall.select import Selection, select
+from discoclaw.show.answer import Grid
 from discoclaw.show.words import line, short
 from discoclaw.store.port import CURSORS
 
@@ -82,24 +82,22 @@ def recall(
             ]
         )
     elif explain and rows:
-        table = Table(
-            Column("id", no_wrap=True),
-            Column("score", justify="right"),
-            *("parts", "matched", "text", "outcome"),
-        )
+        cells = []
         for item, ranked, outcome in rows:
             parts = ranked.parts if ranked is not None else {}
-            cells = [
-                short(item.id),
-                f"{ranked.score:.3f}" if ranked is not None else "",
-                ", ".join(f"{name} {part:.2f}" for name, part in parts.items()),
-                line(ranked.why) if ranked is not None else "",
-                line(item.text, LONGEST),
-                outcome,
-            ]
-            style = "dim" if outcome.startswith("left out") else None
-            table.add_row(*map(Text, cells), style=style)
-        print_table(table)
+            cells.append(
+                [
+                    short(item.id),
+                    f"{ranked.score:.3f}" if ranked is not None else "",
+                    ", ".join(f"{name} {part:.2f}" for name, part in parts.items()),
+                    ranked.why if ranked is not None else "",
+                    clip(item.text, LONGEST),
+                    outcome,
+                ]
+            )
+        columns = ("id", "score", "parts", "matched", "text", "outcome")
+        faint = [number for number, row in enumerate(rows) if row[2].startswith("left out")]
+        print_grid(Grid(columns, cells, whole=("id",), right=("score",), faint=faint))
     elif explain:
         say("No candidates.")
     elif made.chosen:

@@ -4,7 +4,6 @@ import socket
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
@@ -13,7 +12,7 @@ from discoclaw.cli.common import (
     note_other_stores,
     now_ms,
     place,
-    print_table,
+    print_grid,
     say,
     say_json,
     stores_of,
@@ -25,6 +24,7 @@ from discoclaw.core.text import size_text
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.status import Status, status_of
+from discoclaw.show.answer import Grid
 from discoclaw.show.words import count, line
 from discoclaw.store.sharing import Together
 
@@ -124,23 +124,24 @@ def status(
 
 def _print_together(found: Status, together: Together) -> None:
     """Which processes share the store, and what each of them has."""
-    now, table = now_ms(), Table(*_PROCESSES)
-    for one in together.processes:
-        table.add_row(
-            f"{one.id}" if one.kind == "bot" else f"{one.id} ({line(one.kind)})",
-            line(one.host),
+    now = now_ms()
+    rows = [
+        [
+            f"{one.id}" if one.kind == "bot" else f"{one.id} ({one.kind})",
+            one.host,
             str(one.pid),
-            line(one.program),
+            one.program,
             ", ".join(found.shards(one.id)),
             local_time(now - int(one.started_s * 1000)),
             f"{one.heard_s:.0f} s ago",
             f"{one.fed_s:.0f} s",
-            ", ".join(map(line, one.waits)),
-        )
-    print_table(table)
+            ", ".join(one.waits),
+        ]
+        for one in together.processes
+    ]
+    print_grid(Grid(_PROCESSES, rows))
     if together.leases:
-        leases = Table("task", "process", "since")
-        for lease in together.leases:
-            since = local_time(now - int(lease.since_s * 1000))
-            leases.add_row(line(lease.name), str(lease.process), since)
-        print_table(leases)
+        leases = [
+            [one.name, str(one.process), local_time(now - int(one.since_s * 1000))] for one in together.leases
+        ]
+        print_grid(Grid(("task", "process", "since"), leases))

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Annotated, Final, get_args
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
@@ -18,7 +16,7 @@ from discoclaw.cli.common import (
     name_of,
     note,
     now_ms,
-    print_table,
+    print_grid,
     put,
     save,
     say,
@@ -27,12 +25,14 @@ from discoclaw.cli.common import (
 )
 from discoclaw.core.errors import Refused
 from discoclaw.core.subject import user_of
+from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import By, Call, Days, Group, Report, Total, last_days, money
 from discoclaw.core.zones import local
 from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.settings import Settings
-from discoclaw.show.usage import as_csv, cautions, purpose, used
+from discoclaw.show.answer import Grid
+from discoclaw.show.usage import NOBODY, as_csv, cautions, purpose, used
 from discoclaw.show.words import count, line
 from discoclaw.store.port import Disk
 from discoclaw.usage.accounts import calls_since
@@ -113,7 +113,7 @@ def usage(
         say(text)
     for kind, some in groups.items() if total else ():
         shown = some if by is not None else some[:_BRIEF]
-        print_table(_table(kind, shown, names[kind], total))
+        print_grid(_grid(kind, shown, names[kind], total))
         if len(shown) < len(some):
             say(f"and {len(some) - len(shown)} more; --by {kind} shows all")
     if picture is not None:
@@ -152,24 +152,20 @@ def _days(since: str, settings: Settings) -> Days:
     return Days(max(first, today - timedelta(days=_MOST_DAYS)), today)
 
 
-def _table(kind: By, groups: Sequence[Group], names: Mapping[str | None, str], total: Total) -> Table:
+def _grid(kind: By, groups: Sequence[Group], names: Mapping[str | None, str], total: Total) -> Grid:
     """A row for each group. Columns in which nothing would stand are left out."""
     more = [one for one in ("searches", "seconds") if getattr(total.usage, one)]
-    columns = [kind, *(["name"] if names else []), "cost", "calls", "input", "cached", "output", *more]
-    table = Table()
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number <= bool(names) else "right")
+    numbers = ["cost", "calls", "input", "cached", "output", *more]
+    rows = []
     for one in groups:
         usage = one.total.usage
-        named = [line(names.get(one.key, ""), 40)] if names else []
-        numbers = [one.total.calls, usage.input_tokens + usage.cache_write_tokens, usage.cache_read_tokens]
-        numbers += [usage.output_tokens, *(getattr(usage, name) for name in more)]
+        amounts = [one.total.calls, usage.input_tokens + usage.cache_write_tokens, usage.cache_read_tokens]
+        amounts += [usage.output_tokens, *(getattr(usage, name) for name in more)]
         cost = money(one.total.nano) if one.total else ""
-        title = purpose(one.key) if kind == "purpose" and one.key is not None else line(one.key or "")
-        if one.key is None:
-            title = {"person": "nobody", "channel": "direct messages and others", "server": "no server"}[kind]
-        table.add_row(*map(Text, [title, *named, cost, *(f"{number:,}" for number in numbers)]))
-    return table
+        title = purpose(one.key) if kind == "purpose" and one.key is not None else one.key or ""
+        named = [clip(names.get(one.key, ""), 40)] if names else []
+        rows.append([NOBODY[kind] if one.key is None else title, *named, cost, *(f"{n:,}" for n in amounts)])
+    return Grid([kind, *(["name"] if names else []), *numbers], rows, right=numbers)
 
 
 def _numbers(total: Total) -> dict[str, int]:

@@ -562,13 +562,7 @@ DATA = (
         needs=(),
         alone=THEIR_OWN,
     ),
-    Command(
-        "memory data optin",
-        "Start remembering me again",
-        aliases=("optin",),
-        needs=(),
-        alone=THEIR_OWN,
-    ),
+    Command("memory data optin", "Start remembering me again", aliases=("optin",), needs=(), alone=THEIR_OWN),
     Command(
         "memory data reset-summary",
         "Clear the summary of this conversation",
@@ -587,18 +581,10 @@ FOLDER = (
 
 OWNERS = (
     Command(
-        "hatch start",
-        "Begin the interview about my personality",
-        only="owners",
-        needs=(),
-        alone=OF_A_MODEL,
+        "hatch start", "Begin the interview about my personality", only="owners", needs=(), alone=OF_A_MODEL
     ),
     Command(
-        "hatch cancel",
-        "End the interview and change nothing",
-        only="owners",
-        needs=(),
-        alone=OF_A_MODEL,
+        "hatch cancel", "End the interview and change nothing", only="owners", needs=(), alone=OF_A_MODEL
     ),
     Command(
         "hatch show", "Who I am", only="owners", needs=(), alone="the command line has `memory show bot`"
@@ -621,13 +607,7 @@ OWNERS = (
 )
 
 ADMINS = (
-    Command(
-        "settings",
-        "How I behave here, and how to change it",
-        needs=(),
-        only="admins",
-        alone=ELSEWHERE,
-    ),
+    Command("settings", "How I behave here, and how to change it", needs=(), only="admins", alone=ELSEWHERE),
     Command(
         "model",
         "Which model answers here, and how to choose another one",

@@ -139,6 +139,11 @@ class Spent:
     span: Span
 
     @property
+    def left(self) -> int:
+        """What (nanodollars) is left of the limit."""
+        return max(0, self.limit.nano - self.nano)
+
+    @property
     def percent(self) -> int:
         """How much of the limit that is, in percent."""
         return self.nano * 100 // self.limit.nano if self.limit.nano else 100

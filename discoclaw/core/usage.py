@@ -476,6 +476,28 @@ class Report:
         return Report(tuple(cell for cell in self.cells if cell.day in days))
 
 
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """The use of models: today, in this month, and in the last thirty `days`, of which is the `report`."""
+
+    days: Days
+    today: Total
+    month: Total
+    report: Report
+
+    @classmethod
+    def of(cls, calls: Iterable[Call], now_ms: int, zone: tzinfo) -> "Lately":
+        """Add calls up, which have to be all since `begin`."""
+        days, report = last_days(now_ms, zone), Report.of(calls, zone)
+        today, month = Days(days.last, days.last), this_month(now_ms, zone)
+        return cls(days, report.within(today).total, report.within(month).total, report.within(days))
+
+    @staticmethod
+    def begin(now_ms: int, zone: tzinfo) -> int:
+        """When (ms since 1970) the first of these days begins."""
+        return min(last_days(now_ms, zone).begin(zone), this_month(now_ms, zone).begin(zone))
+
+
 # ---------------------------------------------------------------------- as text
 
 

@@ -130,12 +130,14 @@ class Turn:
 class Grid:
     """A table on the command line. Its cells are outside text, of which each becomes one line.
 
-    Columns whose names are `whole` are never wrapped, rows whose numbers are `faint` are dimmed.
+    Columns whose names are `whole` are never wrapped, those in `right` are numbers; rows whose numbers are
+    `faint` are dimmed.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     whole: Collection[str] = ()
+    right: Collection[str] = ()
     faint: Collection[int] = ()
 
 

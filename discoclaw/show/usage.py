@@ -2,13 +2,13 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
 from discoclaw.core.times import iso_ms
-from discoclaw.core.usage import DOLLAR, PURPOSES, Call, Total, amount
+from discoclaw.core.usage import DOLLAR, PURPOSES, By, Call, Total, amount
 from discoclaw.show.words import count, word
 
 COLUMNS: Final = (
@@ -17,6 +17,12 @@ COLUMNS: Final = (
     *("channel", "server", "counted", "priced"),
 )
 """The columns of `as_csv`."""
+NOBODY: Final[Mapping[By, str]] = {
+    "person": "nobody in particular",
+    "channel": "direct messages, and the bot by itself",
+    "server": "direct messages, and the bot by itself",
+}
+"""Names of the groups of calls that have no id."""
 
 
 def used(total: Total) -> str:

@@ -14,10 +14,10 @@ from discoclaw.bot.commands.call import Call, in_dm
 from discoclaw.commands.table import VIEWS
 from discoclaw.core.budgets import Limit, Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
-from discoclaw.core.usage import By, Days, Group, Report, Total, last_days, money, this_month
+from discoclaw.core.usage import By, Days, Group, Lately, Report, Total, money
 from discoclaw.show.answer import GREY, Answer, File, Menu, Reply, Row, Turn, written
 from discoclaw.show.markup import ago, words
-from discoclaw.show.usage import cautions, purpose, used
+from discoclaw.show.usage import NOBODY, cautions, purpose, used
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +30,6 @@ NO_CALLS = "No calls in the last 30 days"
 OPTED_OUT = "You have opted out, so I don't write down which calls are for you."
 SENT = "I sent it to you in a DM."
 DMS_CLOSED = "I can't send you DMs, and your usage is nobody else's business; use `/usage` here instead"
-NOBODY: dict[By, str] = {
-    "person": "nobody in particular",
-    "channel": "direct messages, and what I do by myself",
-    "server": "direct messages, and what I do by myself",
-}
-"""Names of the groups that have no id."""
 KINDS: dict[By, str] = {
     "purpose": "by purpose",
     "model": "by model",
@@ -56,27 +50,25 @@ async def usage(call: Call, by: str, everybody: bool) -> Reply:
         raise Refused(ONLY_YOURS)
     accounts = call.context.accounts
     now, zone = accounts.now(), accounts.rules.zone
-    recent, month = last_days(now, zone), this_month(now, zone)
     whose = None if everybody else call.user_id
     try:
-        calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)), whose)
+        calls = await accounts.calls(Lately.begin(now, zone), whose)
     except MemoryFault as fault:
         log.warning("a person's usage can't be shown: %s", fault)
         raise Refused(UNREADABLE) from fault
-    report = await asyncio.to_thread(Report.of, calls, zone)
-    total, title = report.within(recent).total, "Everybody's usage" if everybody else "Your usage"
-    drawn = await asyncio.to_thread(_png, report, recent, title)
+    found = await asyncio.to_thread(Lately.of, calls, now, zone)
+    total, title = found.report.total, "Everybody's usage" if everybody else "Your usage"
+    drawn = await asyncio.to_thread(_png, found.report, found.days, title)
     about = f"A bar for each of the last 30 days; together {money(total.nano)}" if total else NO_CALLS
     small = []
     if by == OVERVIEW:
-        today = Days(recent.last, recent.last)
-        named = (("Today", today), ("This month", month), (RECENT, recent))
-        rows = [_sum(when, report.within(days).total) for when, days in named]
+        named = (("Today", found.today), ("This month", found.month), (RECENT, total))
+        rows = [Row(f"**{when}**{f': {money(one.nano)}' if one else ''}", used(one)) for when, one in named]
         left = enumerate(_budgets(call, everybody))
         rows += [_budget(call, one, everybody=everybody, apart=not at) for at, one in left]
     else:
         kind = cast(By, by)
-        rows = [_group(call, one, kind, total) for one in report.within(recent).by(kind)]
+        rows = [_group(call, one, kind, total) for one in found.report.by(kind)]
         rows = rows[::-1] if kind == "day" else rows
         small.append(f"{RECENT}: {money(total.nano)} · {used(total)}" if total else NO_CALLS)
         title = f"{title} {KINDS[kind]}"
@@ -141,11 +133,6 @@ def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:
 # ---------------------------------------------------------------------- rows
 
 
-def _sum(title: str, total: Total) -> Row:
-    """What was used in some days, and what it cost."""
-    return Row(f"**{title}**{f': {money(total.nano)}' if total else ''}", used(total))
-
-
 def _group(call: Call, one: Group, kind: By, whole: Total) -> Row:
     """A person, a model, a day …: what was used for it, and which part of the `whole` that is."""
     cost, tokens = one.total.nano, one.total.tokens
@@ -177,11 +164,11 @@ def _budget(call: Call, spent: Spent, *, everybody: bool, apart: bool) -> Row:
     People are told no amounts of what others share with them; who asks about `everybody` is.
     """
     limit = spent.limit
-    left, percent = max(0, limit.nano - spent.nano), min(100, spent.percent)
-    if not left:
+    percent = min(100, spent.percent)
+    if not spent.left:
         rest = "spent"
     elif everybody or limit.scope == "person":
-        rest = f"{money(left)} of {money(limit.nano)} left"
+        rest = f"{money(spent.left)} of {money(limit.nano)} left"
     else:
         rest = f"{100 - percent} % left"
     when = "today" if limit.period == "day" else "this month"

@@ -33,12 +33,13 @@ from discoclaw.core.policy import (
 )
 from discoclaw.core.privacy import may_show
 from discoclaw.core.purge import Derived, Purge
-from discoclaw.core.usage import By, Days, Group, Report, Total, last_days, this_month
+from discoclaw.core.usage import By, Group, Lately, Total
 from discoclaw.core.view import View
 from discoclaw.memory.live import FILE
 from discoclaw.memory.status import Status
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
 from discoclaw.session.live_settings import By as ChangedBy
+from discoclaw.show.usage import NOBODY
 from discoclaw.usage.accounts import Accounts
 from discoclaw.web.page.guard import ENTER, LONGEST_S, MOST_BYTES, Access, Guard, Session, TooManyTries, see
 from discoclaw.web.page.rendering import STATIC, RecentErrors, Templates
@@ -549,12 +550,6 @@ class Reading(Generic[P, T]):
 
 MOST_GROUPS: Final = 25
 """The most people, channels or servers that are listed."""
-NOBODY: Final[Mapping[By, str]] = {
-    "person": "nobody in particular",
-    "channel": "direct messages, and what the bot does by itself",
-    "server": "direct messages, and what the bot does by itself",
-}
-"""Names of the groups that have no id."""
 HEIGHT: Final = 100
 """The height of the highest bar."""
 
@@ -598,15 +593,14 @@ class Usage:
 async def usage_of(accounts: Accounts) -> Usage:
     """Use and budgets, as the accounts have them. Raises MemoryFault."""
     now, zone = accounts.now(), accounts.rules.zone
-    recent, month = last_days(now, zone), this_month(now, zone)
-    calls = await accounts.calls(min(recent.begin(zone), month.begin(zone)))
+    calls = await accounts.calls(Lately.begin(now, zone))
     budgets = accounts.all_spent()
 
     def add_up() -> Usage:
-        report = Report.of(calls, zone)
-        shown, today = report.within(recent), Days(recent.last, recent.last)
+        found = Lately.of(calls, now, zone)
+        shown = found.report
         # A bar for each day: of what was paid, or of tokens if everything was free.
-        days = shown.by("day", recent)
+        days = shown.by("day", found.days)
         values = [one.total.nano if shown.total.nano else one.total.tokens for one in days]
         highest = max(*values, 1)
         bars = [
@@ -616,8 +610,8 @@ async def usage_of(accounts: Accounts) -> Usage:
         kinds: tuple[By, ...] = ("purpose", "model", "person", "channel", "server")
         groups = [(kind, shown.by(kind)) for kind in kinds]
         return Usage(
-            report.within(today).total,
-            report.within(month).total,
+            found.today,
+            found.month,
             shown.total,
             bars,
             [Groups(kind, all_[:MOST_GROUPS], max(0, len(all_) - MOST_GROUPS)) for kind, all_ in groups],
