@@ -15,7 +15,7 @@ from bench.world import EchoModel, fresh_folder, message, settings_in
 from discoclaw.app import build, now_ms
 from discoclaw.core.message import Inbound
 from discoclaw.core.ports import MakeReply
-from discoclaw.session.talk import CatchUp, Missed, Talk
+from discoclaw.session.talk import Missed, Talk
 
 ROOMS, EACH, ASKED = 20, 50, (24, 49)
 
@@ -50,10 +50,9 @@ def _reply(number: int) -> MakeReply:
 
 
 async def _missed(talk: Talk, rooms: list[list[Inbound]]) -> None:
-    catch_up = CatchUp(talk, clock=now_ms)
     for room, said in enumerate(rooms):
         new = [one for one in said if await talk.first_time(one)]
-        await catch_up.take([Missed(one, _reply(2 * int(one.id) + room)) for one in new])
+        await talk.take_missed([Missed(one, _reply(2 * int(one.id) + room)) for one in new], now_ms())
         for one in new:
             talk.inboxes.heard(one.session_key, one.id)
 

@@ -85,7 +85,7 @@ from discoclaw.session.hearing import Listener, Refill
 from discoclaw.session.live_settings import LiveSettings
 from discoclaw.session.meaning import NoMeaning, NoTalkMeaning
 from discoclaw.session.prepare import ItemSearch, Preparation
-from discoclaw.session.talk import CatchUp, Talk
+from discoclaw.session.talk import Talk
 from discoclaw.session.toolbox import Toolbox, ToolParts
 from discoclaw.session.turn import Stops, Turns, Windows
 from discoclaw.settings import Settings
@@ -405,7 +405,7 @@ def build(
         clock=clock,
     )
     bounds = Bounds(settings.catch_up_hours, settings.catch_up_messages)
-    absence = Absence(client, CatchUp(talk, clock=clock), bounds, clock=clock)
+    absence = Absence(client, bounds, clock=clock)
 
     async def set_up() -> None:
         if settings.commands_enabled:
@@ -452,9 +452,7 @@ def build(
     health = Health(checks)
     page = metrics = None
     if settings.page is not None:
-        page = Page(
-            settings, settings.page, client, storage, context, health, absence, nostr, clock, redactor
-        )
+        page = Page(settings, client, storage, context, health, absence, nostr, clock)
     if settings.metrics is not None:
         from discoclaw.app import measures  # 13 MB with Prometheus, and more with a server
 

@@ -27,13 +27,11 @@ from discoclaw.core.message import Place
 from discoclaw.core.ports import Clock, Passive
 from discoclaw.core.profile import Profile
 from discoclaw.core.purge import Derived, Purge
-from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.memory.status import status_of
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.session.live_settings import By
 from discoclaw.settings import Settings, hiding
-from discoclaw.settings_types import Listen
 from discoclaw.storage import Storage
 from discoclaw.store.files import read_in_thread
 from discoclaw.store.port import PROFILES, Disk
@@ -134,7 +132,7 @@ SOMEBODY: Final = By("", "somebody on the admin's page")
 
 
 class Page(Passive):
-    """The page, at the address `at`.
+    """The page, at the address that the settings name.
 
     `errors` is what the log says of trouble; it starts before the memory is opened. No secret of the settings
     gets as far as the page.
@@ -143,7 +141,6 @@ class Page(Passive):
     def __init__(
         self,
         settings: Settings,
-        at: Listen,
         client: DiscoClaw,
         storage: Storage,
         context: CommandContext,
@@ -151,7 +148,6 @@ class Page(Passive):
         absence: Absence,
         nostr: "NostrAdapter | None",
         clock: Clock,
-        redactor: Redactor,
     ) -> None:
         from discoclaw.web.listening import Listener
         from discoclaw.web.page.guard import Access
@@ -161,11 +157,13 @@ class Page(Passive):
             Templates,  # 10 MB with Jinja, only for the page
         )
 
+        at = settings.page
+        assert at is not None  # else there is no page
         self._settings = settings
         chosen = settings.page_token
         self._token = chosen.get_secret_value() if chosen is not None else secrets.token_urlsafe(24)
         hide = hiding(settings, self._token)
-        self.errors = RecentErrors(lambda text: redactor.clean(hide(text)))
+        self.errors = RecentErrors(lambda text: client.redactor.clean(hide(text)))
         people = KnownPeople(storage.memory.disk, storage.consent.opted_out)
         owner = next(iter(settings.owners)) if len(settings.owners) == 1 else None
         own = None

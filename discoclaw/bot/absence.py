@@ -35,7 +35,7 @@ from discoclaw.core.times import snowflake_at
 from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.session.agent import tell
 from discoclaw.session.hearing import HISTORY_WAIT_S
-from discoclaw.session.talk import CatchUp, Missed
+from discoclaw.session.talk import Missed
 from discoclaw.show.words import count
 from discoclaw.work import Background, Worker
 
@@ -71,9 +71,8 @@ class Absence(Background, Hearer):
 
     _grace_s = 0.0  # what was not read is read after the next start
 
-    def __init__(self, client: DiscoClaw, catch_up: CatchUp, bounds: Bounds, *, clock: Clock) -> None:
+    def __init__(self, client: DiscoClaw, bounds: Bounds, *, clock: Clock) -> None:
         self._client = client
-        self._catch_up = catch_up
         self._bounds = bounds
         self._clock = clock
         self._read_count = self._asked_count = 0
@@ -323,7 +322,7 @@ class Absence(Background, Hearer):
                 missed.append((message, Missed(heard, reply, is_open, bool(half), answered)))
         # Side by side: a recording takes seconds.
         listened = (self._listened(message, one, spoken.get(message.id, "")) for message, one in missed)
-        return await self._catch_up.take(await asyncio.gather(*listened))
+        return await client.talk.take_missed(await asyncio.gather(*listened), self._clock())
 
     async def _listened(self, message: discord.Message, missed: Missed, words: str) -> Missed:
         """A missed message with its spoken words, which are shown unless its answer alone is missing."""

@@ -159,7 +159,10 @@ class Voices(Passive):
         self._talk.inboxes.delay(heard.session_key, heard.id)
         typing = Typing(message.channel)
         try:
-            self._check_length(message.attachments[0])
+            recording, longest = message.attachments[0], self._limits.longest_s
+            most_bytes = min(MAX_BYTES, (longest + 4) * BYTES_PER_S)
+            if (recording.duration or 0) > longest or recording.size > most_bytes:
+                raise TranscriptionRefused("it is too long", user_message=TOO_LONG.format(_at_most(longest)))
             async with self._turn(heard.author.id):
                 if for_us:
                     typing.start()
@@ -175,15 +178,11 @@ class Voices(Passive):
         if turn.permission.erased or not (for_us or turn.permission.holds):
             return Spoken(heard, told=True)  # they were erased meanwhile, or opted out, and get no answer
         if show:
-            await self._show(message, words)
+            for text in notes(words):  # Discord takes no reply to a message that was deleted
+                await self._note(message, text)
+            if message.id in self._deleted:  # between two notes, perhaps
+                await self.remove_notes(message.channel.id, {message.id})
         return Spoken(replace(heard, text=words, late=True), told=message.id in self._deleted)
-
-    def _check_length(self, recording: discord.Attachment) -> None:
-        """Raise TranscriptionRefused if a recording is too long."""
-        longest = self._limits.longest_s
-        most_bytes = min(MAX_BYTES, (longest + 4) * BYTES_PER_S)
-        if (recording.duration or 0) > longest or recording.size > most_bytes:
-            raise TranscriptionRefused("it is too long", user_message=TOO_LONG.format(_at_most(longest)))
 
     @asynccontextmanager
     async def _turn(self, user_id: str) -> AsyncGenerator[None, None]:
@@ -204,7 +203,10 @@ class Voices(Passive):
 
     async def _words(self, transcriber: Transcriber, file: FileRef) -> str:
         """The words of a recording, without secrets. Raises TranscriptionError."""
-        audio = await self._loaded(file)
+        try:
+            audio = await self._files.download(file, MAX_BYTES)
+        except ChatError as error:
+            raise TranscriptionError(f"Discord did not give it ({error})", user_message=NOT_LOADED) from error
         said = await transcriber.words(audio, NAME, TYPE, timeout_s=self._limits.timeout_s)
         # What is cut off here may begin in the middle of a secret, so it is far behind what is taken.
         words = tidied(self._redactor.clean(scrub(said[: 4 * MOST])))
@@ -212,21 +214,7 @@ class Voices(Passive):
             raise TranscriptionRefused("it has no words", user_message=NO_WORDS)
         return words
 
-    async def _loaded(self, file: FileRef) -> bytes:
-        """The recording's bytes. Raises TranscriptionError."""
-        try:
-            return await self._files.download(file, MAX_BYTES)
-        except ChatError as error:
-            raise TranscriptionError(f"Discord did not give it ({error})", user_message=NOT_LOADED) from error
-
     # ------------------------------------------------------------------ what people see
-
-    async def _show(self, message: discord.Message, words: str) -> None:
-        """Show the words below their voice message. Discord takes no reply to one that was deleted."""
-        for text in notes(words):
-            await self._note(message, text)
-        if message.id in self._deleted:  # between two notes, perhaps
-            await self.remove_notes(message.channel.id, {message.id})
 
     async def _note(self, message: discord.Message, text: str) -> None:
         """A silent reply. What Discord refuses is a line in the log: the talk goes on."""

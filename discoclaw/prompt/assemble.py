@@ -248,20 +248,42 @@ def assemble(materials: Materials, budget: Budget, attached: Sequence[Entry] = (
     asking = Said(message.id, author.id, author.name, "", materials.now.ms)
     # Whoever is in the window comes first, and so keeps the name that their lines had.
     names = display_names([*materials.window, asking, *pointed_at], materials.me, materials.names)
-    fixed = _fixed_sections(materials, names)
+    # The sections that are never cut.
+    sender = (
+        f"{titles.SENDER}\n- name: {names[author.id]} (id {author.id})\n"
+        f"- owner: {'yes' if author.is_owner else 'no'}{_persona(materials.persona)}"
+    )
+    now = f"{titles.NOW}\n- now: {zones.now(*materials.now)}"
+    linked = [line for one in message.linked for line in _pointed_at(one, materials, names)]
+    quoted = _pointed_at(message.quoted, materials, names) if message.quoted is not None else []
+    asked = f"{titles.MESSAGE}\n{quote(with_attachments(message.text, message.attachments))}"
+    # Those that are cut until all have room.
     rolling = renamed(materials.rolling, materials.summarised, names)
     lines = recent_lines(materials.window, names, materials.now.zone, budget.history)
     durable = [quote_entry(line) for line in materials.durable]
-    group = notes_about(materials.message.place, materials.group)
+    group = notes_about(message.place, materials.group)
     entries = fitted(attached, budget.total // 2)
     room = budget.total - sum(utf16_length(block.text) for block in system)
     while True:  # each round shortens one part by what is too much, so there are only a few
-        shown = section(entries)
-        user = _join(group, fixed, _placed(durable, materials.places), rolling, lines, shown)
+        # The items come best first, each with its place.
+        placed = sorted(zip(materials.places or range(len(durable)), durable, strict=False))
+        sections = [
+            f"{titles.GROUP}\n{group}" if group else "",
+            sender,
+            "\n".join([titles.DURABLE, *(line for _, line in placed)]) if durable else "",
+            f"{titles.ROLLING}\n{quote(rolling)}" if rolling else "",
+            "\n".join([titles.RECENT, *dated(lines)]) if lines else "",
+            now,
+            "\n".join([titles.LINKED, *linked]) if linked else "",
+            section(entries),
+            "\n".join([titles.REPLIED_TO, *quoted]) if quoted else "",
+            asked,
+        ]
+        user = titles.SEPARATOR.join(filter(None, sections))
         excess = utf16_length(user) - room
         texts = any(entry.text for entry in entries)
         if excess <= 0 or not (texts or lines or group or rolling or durable):
-            found = (tuple(lines), len(durable), group, rolling, fixed.sender, names, tuple(entries))
+            found = (tuple(lines), len(durable), group, rolling, sender, names, tuple(entries))
             return Assembled(system, user, *found)
         if texts:
             entries = shorter(entries, excess)
@@ -279,10 +301,15 @@ def system_blocks(materials: Materials) -> tuple[SystemBlock, ...]:
     """Two blocks: identity, rules and context files, which are the same in every turn; then the place.
 
     Both end at a cache breakpoint. So a provider's prompt cache covers both within a place, and the first
-    block across places.
+    block across places. The identity is the default one, or the personality's if it has one.
     """
-    owners = _owners(materials.owners)
-    stable = "\n\n".join([*_who(materials), *filter(None, [owners]), RULES, *materials.content])
+    hatched = any(title == titles.SOUL_IDENTITY for title, _ in materials.soul)
+    who = (ON_DISCORD if hatched else IDENTITY).format(name=speaker(materials.me.name))
+    people = [f"{speaker(name) if name else 'somebody'} (id {one})" for name, one in materials.owners]
+    owners = [OWNER.format(people=people[0])] if people else []
+    if len(people) > 1:
+        owners = [OWNERS.format(people=f"{', '.join(people[:-1])} and {people[-1]}")]
+    stable = "\n\n".join([who, *map(_section, materials.soul), *owners, RULES, *materials.content])
     place = "\n\n".join([_place(materials.message.place), *materials.place_content])
     return (SystemBlock(stable, cache=True), SystemBlock(place, cache=True))
 
@@ -308,21 +335,6 @@ def notes_about(place: Place, group: str) -> str:
     return "\n".join([*lines, *filter(None, [quote(group)])])
 
 
-def _who(materials: Materials) -> list[str]:
-    """The bot's identity: the default one, or the personality's if it has one, and the personality's rest."""
-    hatched = any(title == titles.SOUL_IDENTITY for title, _ in materials.soul)
-    default = ON_DISCORD if hatched else IDENTITY
-    return [default.format(name=speaker(materials.me.name)), *map(_section, materials.soul)]
-
-
-def _owners(owners: Sequence[tuple[str, str]]) -> str:
-    """The line that names the bot's owners; "" if there are none."""
-    people = [f"{speaker(name) if name else 'somebody'} (id {one})" for name, one in owners]
-    if len(people) < 2:
-        return OWNER.format(people=people[0]) if people else ""
-    return OWNERS.format(people=f"{', '.join(people[:-1])} and {people[-1]}")
-
-
 def _section(section: Section) -> str:
     """A title with its texts. Stored texts are data, so they are quoted and cannot imitate structure."""
     title, texts = section
@@ -344,35 +356,6 @@ def _place(place: Place) -> str:
     return text + (PRIVATE if place.private else "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixed:
-    """The sections that are never cut."""
-
-    sender: str
-    now: str
-    linked: str
-    replied_to: str
-    message: str
-
-
-def _fixed_sections(materials: Materials, names: Mapping[str, str]) -> _Fixed:
-    message, author = materials.message, materials.message.author
-    sender = (
-        f"{titles.SENDER}\n- name: {names[author.id]} (id {author.id})\n"
-        f"- owner: {'yes' if author.is_owner else 'no'}{_persona(materials.persona)}"
-    )
-    text = with_attachments(message.text, message.attachments)
-    linked = [line for one in message.linked for line in _pointed_at(one, materials, names)]
-    quoted = _pointed_at(message.quoted, materials, names) if message.quoted is not None else []
-    return _Fixed(
-        sender,
-        f"{titles.NOW}\n- now: {zones.now(*materials.now)}",
-        "\n".join([titles.LINKED, *linked]) if linked else "",
-        "\n".join([titles.REPLIED_TO, *quoted]) if quoted else "",
-        f"{titles.MESSAGE}\n{quote(text)}",
-    )
-
-
 def _pointed_at(said: Said, materials: Materials, names: Mapping[str, str]) -> list[str]:
     """A message that is replied to or linked, below its day."""
     text = f"[{names[said.author_id]}]: {quote_entry(clip(said.text, QUOTED_MAX))}"
@@ -387,29 +370,6 @@ def _persona(persona: PersonaNote | None) -> str:
     name, *others = (clip(collapse(one_line(name)), 40) for name in (persona.name, *persona.others))
     line = f"\n- persona: {name}" + (f", described as “{about}”" if about else "")
     return line + (f"\n- other personas: {', '.join(others)}" if others else "")
-
-
-def _placed(durable: Sequence[str], places: Sequence[int]) -> list[str]:
-    """The lines of the items, which come best first, each at its place."""
-    return [line for _, line in sorted(zip(places or range(len(durable)), durable, strict=False))]
-
-
-def _join(
-    group: str, fixed: _Fixed, durable: list[str], rolling: str, lines: list[Line], attached: str
-) -> str:
-    sections = [
-        f"{titles.GROUP}\n{group}" if group else "",
-        fixed.sender,
-        "\n".join([titles.DURABLE, *durable]) if durable else "",
-        f"{titles.ROLLING}\n{quote(rolling)}" if rolling else "",
-        "\n".join([titles.RECENT, *dated(lines)]) if lines else "",
-        fixed.now,
-        fixed.linked,
-        attached,
-        fixed.replied_to,
-        fixed.message,
-    ]
-    return titles.SEPARATOR.join(section for section in sections if section)
 
 
 # The parts of the system prompt about the bot and what always holds. Text only.

@@ -289,8 +289,7 @@ def header(day: str) -> str:
 
 def entry(said: Said, names: Mapping[str, str]) -> str:
     """One message as `[Name]: text`, with a mark for owners and guests."""
-    mark = " (owner)" if said.is_owner else " (guest)" if said.guest else ""
-    return f"[{names[said.author_id]}{mark}]: {quote_entry(said.text)}"
+    return f"[{names[said.author_id]}{_mark(said)}]: {quote_entry(said.text)}"
 
 
 def display_names(talk: Iterable[Said], me: Me, known: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -15,7 +15,6 @@ from discoclaw.core.errors import ChatError, ChatUnavailable, LeaseLost, MemoryF
 from discoclaw.core.health import Asked, Ended
 from discoclaw.core.history import MAIN
 from discoclaw.core.idle import IdleMap
-from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
 from discoclaw.core.ports import AnyOffer, AskOffer, Ending, Reply
 from discoclaw.core.privacy import may_show
@@ -193,19 +192,14 @@ class Agent:
             offers: list[AnyOffer] = [*answered.offers, *hatching]
             if not offers:  # one question at a time
                 offers += await self.asking.offers(turn, gathered.items.branch)
-            await _offer(offers, reply, there.session_key)
+            for offer in offers:
+                try:
+                    await reply.offer(offer)
+                except ChatError as error:  # the answer stands all the same
+                    log.warning("%s: a proposal could not be shown: %s", there.session_key, error)
         # 6 the loops, which work later
         self.delivery.record.loops.nudge(there.session_key, turn.message.author.id)
         return "stopped" if ends.stopped else "cut" if answered.cut else "whole"
-
-
-async def _offer(offers: Sequence[AnyOffer], reply: Reply, session_key: str) -> None:
-    """Show the offers below the answer, which stands even if that fails."""
-    for offer in offers:
-        try:
-            await reply.offer(offer)
-        except ChatError as error:
-            log.warning("%s: a proposal could not be shown: %s", session_key, error)
 
 
 async def tell(reply: Reply, text: str, session_key: str, ending: Ending = "other") -> bool:
@@ -275,26 +269,25 @@ class Asking:
         user_id, subject = turn.message.author.id, turn.subject
         view = await self.memory.view(subject, branch)
         one = _question(view)
-        if one is None or not _may_show(turn, one, view.items.get(one.item.id)):
+        if one is None:
             return None
-        asked = self.asked
+        held, asked = view.items.get(one.item.id), self.asked
+        here = turn.in_dm or one.source.channel_id == turn.place.channel_id
+        about = [one.item] if held is None else [one.item, held]
+        if not (here and all(may_show(item, in_dm=turn.in_dm) for item in about)):
+            return None
         if not asked.wanted(user_id) or not await asked.may_ask(user_id):
             return None
         if await asked.was_shown(user_id, one.event_id) or await asked.open(user_id) != {one.event_id}:
             return None
         for commit in (await self.memory.history(subject)).commits.values():
             if any(event.id == one.event_id for event in commit.events):
-                return AskOffer(user_id, commit.id, branch, one, view.items.get(one.item.id))
+                return AskOffer(user_id, commit.id, branch, one, held)
         return None
 
 
 def _question(view: View) -> Pending | None:
     return next((one for one in view.pending if one.question), None)
-
-
-def _may_show(turn: Turn, one: Pending, held: Item | None) -> bool:
-    here = turn.in_dm or one.source.channel_id == turn.place.channel_id
-    return here and all(may_show(item, in_dm=turn.in_dm) for item in (one.item, held) if item is not None)
 
 
 # ----------------------------------------------------------------------

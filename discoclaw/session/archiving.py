@@ -132,20 +132,18 @@ def joined(before: Change, after: Change) -> Change:
 
 
 def cleaned(waiting: Mapping[str, Change], purge: Purge) -> dict[str, Change]:
-    """The changes that wait, without what a person took back."""
-    return {key: _amended(change, purge) for key, change in waiting.items()}
-
-
-def _amended(change: Change, purge: Purge) -> Change:
-    """A change, or the deletion of its message if a person took back what it would store."""
-    if isinstance(change, Put):
-        entry = change.entry
-        covered = purge.covers(said_of(entry), in_private=is_private(entry))
-        return Drop(entry.id) if covered else change
-    if isinstance(change, Amend) and change.author_id == purge.user_id:
-        covered = purge.everything or purge.words.hold(change.text)
-        return Drop(change.id) if covered else change
-    return change
+    """The changes that wait; of what a person took back, the deletion of its message."""
+    kept = dict(waiting)
+    for key, change in waiting.items():
+        if isinstance(change, Put):
+            covered = purge.covers(said_of(change.entry), in_private=is_private(change.entry))
+        elif isinstance(change, Amend) and change.author_id == purge.user_id:
+            covered = purge.everything or purge.words.hold(change.text)
+        else:
+            continue
+        if covered:
+            kept[key] = Drop(id_of(change))
+    return kept
 
 
 # ----------------------------------------------------------------------
@@ -203,7 +201,7 @@ def find(
         entries,
         corpus=Counted(found.total, found.average, found.frequencies),
         neighbours=found.neighbours,
-        documents={entry.id: _document(entry, found.indexed[entry.id]) for entry in entries},
+        documents={entry.id: document_of(entry, found.indexed[entry.id]) for entry in entries},
         meant=replace(weights, cosines=cosines, usual=found.usual),
     )
     hits = [ArchiveHit(one.entry, one.score, one.why, beside=one.why == BESIDE) for one in ranked]
@@ -218,7 +216,7 @@ def find(
     return [hit for hit in hits if hit.entry.id not in without][:limit]
 
 
-def _document(entry: Entry, known: Indexed) -> Document:
+def document_of(entry: Entry, known: Indexed) -> Document:
     """An entry as a document, built from its indexed terms: much faster than tokenizing its text again."""
     named = known.own + known.marks
     return Document(
@@ -249,18 +247,16 @@ def section(found: Sequence[ArchiveHit], place: Place) -> str:
     for hit in found:
         entry = hit.entry
         who = "you" if entry.by_us else apart(entry.name)
+        if place.kind == "dm":
+            where = "this direct message"
+        elif entry.channel_id == place.channel_id:
+            where = f"#{speaker(place.name)}"
+        else:
+            name = f"#{speaker(place.group_name)}"
+            where = name if entry.channel_id == place.group_id else f"a thread of {name}"
         said = quoted(entry.text, LONGEST_SHOWN)
-        lines.append(f"- {date_of(entry.sent_at)}, {who} in {_where(entry, place)}: {said}")
+        lines.append(f"- {date_of(entry.sent_at)}, {who} in {where}: {said}")
     return "\n".join([HEADING, *lines])
-
-
-def _where(entry: Entry, place: Place) -> str:
-    if place.kind == "dm":
-        return "this direct message"
-    if entry.channel_id == place.channel_id:
-        return f"#{speaker(place.name)}"
-    name = f"#{speaker(place.group_name)}"
-    return name if entry.channel_id == place.group_id else f"a thread of {name}"
 
 
 # ----------------------------------------------------------------------
@@ -421,12 +417,13 @@ class Archiving(Derived):
 
     async def purge(self, now_ms: int) -> int:
         """Remove what is too old at a time (ms). Returns how many messages. Raises MemoryFault."""
-        return await self._in(self._writer, partial(self._purge, now_ms))
 
-    def _purge(self, now_ms: int) -> int:
-        gone = self._archive.purge(now_ms - self._rules.max_age_ms) if self._rules.max_age_ms else 0
-        self._purged = now_ms
-        return gone
+        def purge() -> int:
+            gone = self._archive.purge(now_ms - self._rules.max_age_ms) if self._rules.max_age_ms else 0
+            self._purged = now_ms
+            return gone
+
+        return await self._in(self._writer, purge)
 
     # ------------------------------------------------------------------ searching
 
@@ -508,30 +505,23 @@ class Archiving(Derived):
 
     async def _work(self, _: str) -> None:
         """Clean up the file and write what is waiting. Raises MemoryFault; unwritten changes keep waiting."""
-        fault = await self._look_after()
+        failed: MemoryFault | None = None  # which must not prevent the writing
+        if not self._swept or self._clock() - self._purged >= PURGE_EVERY_MS:
+            # What must be gone (once after a start), and what is too old. While another process removes it,
+            # it waits for the next time.
+            try:
+                async with self._processes.free(_TIDYING) as ours:
+                    if ours and not self._swept:
+                        await self._in(self._writer, partial(self._archive.sweep, self._rules.consent))
+                        self._swept = True
+                    if ours and self._clock() - self._purged >= PURGE_EVERY_MS:
+                        await self.purge(self._clock())
+            except MemoryFault as fault:
+                failed = fault
         await self._write()
         self._worker.note(_WRITING, LOOK_S)
-        if fault is not None:
-            raise fault
-
-    async def _look_after(self) -> MemoryFault | None:
-        """Remove what must be gone (once after a start), and at intervals what is too old.
-
-        While another process does it, it waits for the next time. Returns the failure instead of raising it,
-        because it must not prevent the writing.
-        """
-        if self._swept and self._clock() - self._purged < PURGE_EVERY_MS:
-            return None
-        try:
-            async with self._processes.free(_TIDYING) as ours:
-                if ours and not self._swept:
-                    await self._in(self._writer, partial(self._archive.sweep, self._rules.consent))
-                    self._swept = True
-                if ours and self._clock() - self._purged >= PURGE_EVERY_MS:
-                    await self.purge(self._clock())
-        except MemoryFault as fault:
-            return fault
-        return None
+        if failed is not None:
+            raise failed
 
     async def _write(self) -> None:
         """Write what is waiting. Raises MemoryFault; unwritten changes keep waiting."""

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import aclosing
 
 from discoclaw.core.budgets import Less
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ModelCut, ModelError
-from discoclaw.core.item import Item, Source
+from discoclaw.core.item import Source
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -24,7 +24,6 @@ from discoclaw.core.ports import AnyOffer, Model, Reply
 from discoclaw.core.privacy import may_show
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.values import dataclass, field, replace
-from discoclaw.core.view import View
 from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.session.archiving import HEADING, Archiving, section, visible_at
 from discoclaw.session.compact import AnswerRules, Transcript, estimate
@@ -167,9 +166,38 @@ class Conversation:
         return finished.stop == "length"
 
     async def _call(self, context: ToolContext, call: ToolCall, turn: Turn) -> ToolResult:
-        """Run a tool call. Model output may be stored, so secrets are taken out of it first."""
+        """Run a tool call, and record it if the message may be stored.
+
+        Model output may be stored, so secrets are taken out of it first. Only the person's own information is
+        recorded. An answer may also show what others said in a channel; that part stays out, since an erasing
+        of those people would not find it here. An answer that may show something meant only for the person's
+        direct messages is marked private. Confidential text is not recorded. Nor is an answer with what the
+        person took back: it may be the answer to that very request.
+        """
         result = await self.toolbox.call(context, replace(call, input=self.redactor.value(call.input)))
-        self._note(turn, call, result)
+        if not turn.permission.holds:
+            return result
+        content, subject = result.text.partition(f"\n\n{HEADING}")[0], turn.subject
+        branches = self.tools.memory.branches_in_ram(subject)
+        names = branches.all if branches is not None else ()
+        views = [view for one in names if (view := self.tools.memory.view_in_ram(subject, one)) is not None]
+        items = (item for view in views for item in view.items.values())
+        shown = [item for item in items if item.text in content and not may_show(item, in_dm=False)]
+        taken_back = (one for view in views for one in view.purges(subject))
+        if not all(may_show(item, in_dm=True) for item in shown):
+            content = WITHHELD
+        elif any(one.words.hold(content) for one in taken_back if not (one.open_only and turn.place.private)):
+            content = TAKEN_BACK
+        self.tool_log.note(
+            subject,
+            tool=call.name,
+            ok=not result.failed,
+            content=content,
+            channel=turn.place.channel_id,
+            session=turn.session_key,
+            private=turn.place.private or branches is None or bool(shown),
+            said_at=turn.message.sent_at,
+        )
         return result
 
     async def _stream(self, request: ModelRequest, reply: Reply, text: list[str]) -> Finished:
@@ -188,53 +216,6 @@ class Conversation:
         if finished is None:
             raise ModelError("the model's stream ended without an end")
         return finished
-
-    def _note(self, turn: Turn, call: ToolCall, result: ToolResult) -> None:
-        """Record a call made to answer a message, if the message may be stored. Never blocks.
-
-        Only the person's own information is recorded. An answer may also show what others said in a channel;
-        that part stays out, since an erasing of those people would not find it here. An answer that may show
-        something meant only for the person's direct messages is marked private. Confidential text is not
-        recorded. Nor is an answer with what the person took back: it may be the answer to that very request.
-        """
-        if not turn.permission.holds:
-            return
-        content = result.text.partition(f"\n\n{HEADING}")[0]
-        secret = self._secret(turn.subject)
-        shown = [] if secret is None else [item for item in secret if item.text in content]
-        confidential = any(not may_show(item, in_dm=True) for item in shown)
-        if confidential:
-            content = WITHHELD
-        elif self._was_taken_back(turn.subject, content, private=turn.place.private):
-            content = TAKEN_BACK
-        self.tool_log.note(
-            turn.subject,
-            tool=call.name,
-            ok=not result.failed,
-            content=content,
-            channel=turn.place.channel_id,
-            session=turn.session_key,
-            private=turn.place.private or secret is None or bool(shown),
-            said_at=turn.message.sent_at,
-        )
-
-    def _secret(self, subject: str) -> Iterable[Item] | None:
-        """The person's items that are not public, from all personas in RAM; None if that is unknown."""
-        if self.tools.memory.branches_in_ram(subject) is None:
-            return None
-        items = (item for view in self._views(subject) for item in view.items.values())
-        return [item for item in items if not may_show(item, in_dm=False)]
-
-    def _was_taken_back(self, subject: str, content: str, *, private: bool) -> bool:
-        taken = (one for view in self._views(subject) for one in view.purges(subject))
-        return any(one.words.hold(content) for one in taken if not (one.open_only and private))
-
-    def _views(self, subject: str) -> Iterator[View]:
-        """The personas that are in RAM."""
-        branches = self.tools.memory.branches_in_ram(subject)
-        for name in branches.all if branches is not None else ():
-            if (view := self.tools.memory.view_in_ram(subject, name)) is not None:
-                yield view
 
     def _context(self, turn: Turn, ready: Prepared) -> ToolContext:
         """The context that the tools of this turn work with."""

@@ -89,7 +89,8 @@ def unsay(draft: EventDraft, messages: Mapping[str, Unsaid], origin: Origin) -> 
     view, count = draft.view, 0
     for item in view.active():
         sources = view.sources.get(item.id, ())
-        lost = [one for one in sources if _of(one, messages, item) is not None]
+        gone = ((one, messages.get(place_of(one)[0])) for one in sources)
+        lost = [one for one, message in gone if message is not None and message.takes_from(item)]
         if not lost or item.facets.author == "stated":
             continue
         if len(lost) < len(sources):
@@ -112,12 +113,6 @@ def unsay(draft: EventDraft, messages: Mapping[str, Unsaid], origin: Origin) -> 
         if one is not None and not one.still_says(conflict.text):
             draft.note_conflict(conflict, origin, on=False)
     return count
-
-
-def _of(source: str, messages: Mapping[str, Unsaid], item: Item) -> Unsaid | None:
-    """The message that a source names, if the item loses it."""
-    one = messages.get(place_of(source)[0])
-    return one if one is not None and one.takes_from(item) else None
 
 
 def _drop_sources(draft: EventDraft, item: Item, sources: list[str], origin: Origin) -> None:

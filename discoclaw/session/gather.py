@@ -243,6 +243,7 @@ PACKAGED: Final = next(
     folder for above in (1, 2) if (folder := Path(__file__).parents[above] / "content").exists() or above == 2
 )
 """The `content/` that comes with the program: in an installed package, or in the checkout."""
+_SOUL: Final = "/"  # no file's name
 _MEMORY = re.compile(r"^## Memory[ \t]*$(.*?)(?=^##? |\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -251,8 +252,8 @@ class Content:
 
     def __init__(self, folder: Path) -> None:
         self._own = folder
-        self._soul: tuple[dict[Path, int], Soul] | None = None
-        self._known: dict[str, tuple[dict[Path, int], Texts]] = {}
+        self._known: dict[str, tuple[dict[Path, int], Any]] = {}
+        """What was made of files, and when each of them had been changed, by its name."""
 
     @property
     def _folder(self) -> Path:
@@ -260,25 +261,26 @@ class Content:
 
     def in_ram(self, place: Place) -> Texts | None:
         """The texts if they were read and no file changed since, else None. Costs a `stat` for each file."""
-        known = self._known.get(_file_name(place))
-        if known is None or any(_changed(path) != changed for path, changed in known[0].items()):
-            return None
-        return known[1]
+        found: Texts | None = self._look(_file_name(place))
+        return found
 
     def soul_in_ram(self) -> Soul | None:
         """The personality if it was read and no file changed since, else None. Costs a `stat` for each."""
-        if self._soul is None or any(_changed(path) != changed for path, changed in self._soul[0].items()):
-            return None
-        return self._soul[1]
+        found: Soul | None = self._look(_SOUL)
+        return found
+
+    def _look(self, name: str) -> Any:
+        looked_at, found = self._known.get(name, ({}, None))
+        return None if any(_changed(path) != changed for path, changed in looked_at.items()) else found
 
     async def soul(self) -> Soul:
         """The personality, read from its files again."""
         looked_at = {self._own: _changed(self._own)}  # first, so that no change is missed
         files = [self._folder / "soul" / f"{name}.md" for name in ("identity", "user", "philosophy")]
         looked_at.update((path, _changed(path)) for path in files)
-        identity, user, philosophy = [await _text(path) for path in files]
-        self._soul = (looked_at, Soul(identity, user, philosophy))
-        return self._soul[1]
+        found = Soul(*[await _text(path) for path in files])
+        self._known[_SOUL] = (looked_at, found)
+        return found
 
     async def of(self, place: Place) -> Texts:
         """The texts, read from their files again."""

@@ -6,7 +6,9 @@ that the block with the soul can be cut out. The transcript is in the cursor `ha
 erasing of that person removes; after a restart the interview goes on from there.
 When the soul is complete, these follow in order: it is stored, the interview ends, its messages leave the
 window, and the loops learn at once what the person said about themselves.
-Knows no chat adapter; `soul.interview` defines the possible moves, `soul.soul` what a soul is.
+There is one interview at a time. Until it has a soul that is stored, nothing changes, and its owner can end
+it at any time; an hour of silence ends it too.
+Knows no chat adapter; `soul.interview` has the transcript, `soul.soul` what a soul is.
 """
 
 import asyncio
@@ -34,7 +36,7 @@ from discoclaw.session.compact import AnswerRules, Transcript
 from discoclaw.session.turn import Turn, Windows
 from discoclaw.soul import interview as interviews
 from discoclaw.soul import soul as souls
-from discoclaw.soul.interview import Event, Interview, Line, State, step
+from discoclaw.soul.interview import Interview, Line
 from discoclaw.soul.soul import SoulBlock, read
 from discoclaw.store.threads import WAIT_S, in_time, noted_in_time
 from discoclaw.work import Background, Worker
@@ -89,7 +91,6 @@ class Hatchery(Background, Derived):
         self._clock = clock
         self._me = me
         self._answers = answers
-        self._state: State = "asleep"
         self._interview: Interview | None = None
         self._worker = Worker("interview", self._save)
 
@@ -100,7 +101,6 @@ class Hatchery(Background, Derived):
         found = [one for one in kept if one is not None]
         if found and self._interview is None:
             self._interview = max(found, key=lambda one: one.last_at)
-            self._state = step(self._state, "start")
 
     def takes(self, turn: Turn) -> bool:
         """Whether a message belongs to the interview."""
@@ -125,8 +125,9 @@ class Hatchery(Background, Derived):
             raise Refused(interviews.OPTED_OUT)
         now = self._clock()
         if self._interview is not None and self._interview.idle(now):
-            await self._end("idle")
-        self._state = step(self._state, "start")
+            await self._end()
+        if self._interview is not None:
+            raise Refused(interviews.UNDER_WAY)
         lines = (Line(message_id, interviews.OPENING, ours=True),)
         self._interview = Interview(user_id, place.session_key(user_id), now, now, lines)
         await self._save(user_id)
@@ -136,10 +137,11 @@ class Hatchery(Background, Derived):
     async def cancel(self, user_id: str) -> str:
         """End a person's own interview; the soul stays as it was. Raises Refused."""
         self._memory(user_id)
-        if self._interview is not None and self._interview.human != user_id:
+        if self._interview is None:
+            raise Refused(interviews.NONE_UNDER_WAY)
+        if self._interview.human != user_id:
             raise Refused(interviews.NOT_YOURS)
-        step(self._state, "cancel")
-        await self._end("cancel")
+        await self._end()
         return "The interview is over, and nothing has changed. `/hatch start` begins anew."
 
     async def undo(self, user_id: str, origin: Origin, **metadata: str) -> str:
@@ -184,7 +186,7 @@ class Hatchery(Background, Derived):
             return
         message = turn.message
         if turn.permission.opted_out:
-            await self._end("cancel")
+            await self._end()
             await reply.fail(interviews.OPTED_OUT[:1].upper() + interviews.OPTED_OUT[1:] + ".")
             return
         said = with_attachments(message.text, message.attachments)
@@ -202,7 +204,7 @@ class Hatchery(Background, Derived):
             log.warning("the soul of an interview cannot be used: %s", found.fault)
             await self._say(f"{found.text}\n\n{interviews.MALFORMED}", answer, turn, reply, fault=found.fault)
         elif asked.answers() >= interviews.MOST_ANSWERS:
-            await self._end("cancel")
+            await self._end()
             await reply.fail(interviews.ENDLESS)
         elif found.text:
             await self._say(found.text, answer, turn, reply)
@@ -237,7 +239,7 @@ class Hatchery(Background, Derived):
         one = self._interview
         if one is None or (one.human, one.session_key) != (turn.message.author.id, turn.session_key):
             return ""
-        await self._end("idle")
+        await self._end()
         return interviews.IDLE
 
     async def _say(
@@ -255,7 +257,6 @@ class Hatchery(Background, Derived):
         answer_id = await reply.finish() or ""
         if self._interview is None or not self.takes(turn):
             return  # the interview ended meanwhile
-        step(self._state, "malformed" if fault else "answer")
         kept = self._interview.with_line(Line(answer_id, answer, ours=True), self._clock())
         self._interview = replace(kept, fault=fault, unsaved=unsaved)
         me, author = self._me(), turn.message.author
@@ -267,29 +268,9 @@ class Hatchery(Background, Derived):
         await self._save(author.id)
 
     async def _hatch(self, soul: SoulBlock, text: str, answer: str, turn: Turn, reply: Reply) -> None:
-        """Store a soul as the bot's own and end the interview, or report that it could not be stored."""
-        asked = self._interview
-        try:
-            await in_time(self._keep(soul, turn))
-        except MemoryFault as fault:
-            log.warning("a soul could not be stored: %s", fault)
-            await self._say(f"{text}\n\n{interviews.NOT_STORED}", answer, turn, reply, unsaved=answer)
-            return
-        except Refused:
-            await reply.fail(interviews.OVER_MEANWHILE)
-            return
-        if asked is not None and self._goes_on(asked):  # else cancelled after the soul was stored
-            await self._end("soul")
-        await reply.push(f"{text}\n\n{interviews.HATCHED}".strip())
-        await reply.finish()
-        self._loops.nudge(turn.session_key, turn.message.author.id)
-        self._loops.force(turn.message.author.id)
-
-    async def _keep(self, soul: SoulBlock, turn: Turn) -> None:
-        """Record the soul as one commit. Raises MemoryFault, and Refused if the interview is over."""
-        message, place = turn.message, turn.place
+        """Store a soul as the bot's own, in one commit, and end the interview; or say why that failed."""
+        asked, message, place = self._interview, turn.message, turn.place
         human = message.author.id
-        asked = self._interview
         origin = Origin(
             "stated",
             Source("discord", place.channel_id, message.id),
@@ -300,15 +281,27 @@ class Hatchery(Background, Derived):
         )
 
         def wish(draft: Draft) -> None:
-            if asked is None or not self._goes_on(asked):
-                raise Refused(interviews.OVER_MEANWHILE)
-            if turn.permission.erased or turn.permission.opted_out:
+            over = asked is None or not self._goes_on(asked)
+            if over or turn.permission.erased or turn.permission.opted_out:
                 raise Refused(interviews.OVER_MEANWHILE)
             souls.keep(draft, soul, human, origin)
 
-        at = f"{place.channel_id}/{message.id}"
-        about: dict[str, Any] = {"by": "hatching", "at": at, HUMAN: human}
-        await self._store.change(BOT, "hatched", wish, **about)
+        about: dict[str, Any] = {"by": "hatching", "at": f"{place.channel_id}/{message.id}", HUMAN: human}
+        try:
+            await in_time(self._store.change(BOT, "hatched", wish, **about))
+        except MemoryFault as fault:
+            log.warning("a soul could not be stored: %s", fault)
+            await self._say(f"{text}\n\n{interviews.NOT_STORED}", answer, turn, reply, unsaved=answer)
+            return
+        except Refused:
+            await reply.fail(interviews.OVER_MEANWHILE)
+            return
+        if asked is not None and self._goes_on(asked):  # else cancelled after the soul was stored
+            await self._end()
+        await reply.push(f"{text}\n\n{interviews.HATCHED}".strip())
+        await reply.finish()
+        self._loops.nudge(turn.session_key, human)
+        self._loops.force(human)
 
     # ------------------------------------------------------------------ edits, deletions, the end
 
@@ -339,7 +332,6 @@ class Hatchery(Background, Derived):
         if not purge.erases:
             self._put(self._interview.emptied(purge))
         elif self._interview.human == purge.user_id:
-            self._state = step(self._state, "cancel")
             self._interview = None
 
     def _goes_on(self, asked: Interview) -> bool:
@@ -347,11 +339,9 @@ class Hatchery(Background, Derived):
         now = self._interview
         return now is not None and (now.human, now.began_at) == (asked.human, asked.began_at)
 
-    async def _end(self, event: Event) -> None:
+    async def _end(self) -> None:
         """End the interview; its messages leave the window."""
-        one = self._interview
-        self._state = step(self._state, event)
-        self._interview = None
+        one, self._interview = self._interview, None
         if one is not None:
             window = self._windows.use(one.session_key)
             for line in one.lines:

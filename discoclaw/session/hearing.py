@@ -171,15 +171,15 @@ class Refill(Background, Derived):
 
         Nor was its person erased since, nor the question deleted that it answers.
         """
-        left = await within(HISTORY_WAIT_S, self._left(quoted, turn))
-        return left.done() and left.exception() is None and bool(left.result())
 
-    async def _left(self, quoted: Said, turn: Turn) -> list[Said]:
-        """The message that is quoted, if it may be used. Raises MemoryFault."""
-        recent = [one for one in turn.window.recent() if one.id == quoted.id]
-        if not recent:  # of the recent talk it is known whom it was for
-            recent = await self._answers.known([quoted], quoted.channel_id)
-        return await self._kept(recent, turn.session_key, private=turn.place.hidden)
+        async def left() -> list[Said]:
+            recent = [one for one in turn.window.recent() if one.id == quoted.id]
+            if not recent:  # of the recent talk it is known whom it was for
+                recent = await self._answers.known([quoted], quoted.channel_id)
+            return await self._kept(recent, turn.session_key, private=turn.place.hidden)
+
+        looked = await within(HISTORY_WAIT_S, left())
+        return looked.done() and looked.exception() is None and bool(looked.result())
 
     def read(self, place: Place, session_key: str, window: Window, *, before: str) -> "asyncio.Task[None]":
         """The task that reads what was said before a message; it is started unless one is running."""

@@ -7,7 +7,7 @@ everybody is told without flooding the channel. Independent of Discord.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ from discoclaw.core.health import Asked, Counts
 from discoclaw.core.inbox import Due, Question, due
 from discoclaw.core.message import Author, Inbound, Place, Said
 from discoclaw.core.policy import should_respond
-from discoclaw.core.ports import Clock, MakeReply, Reply
+from discoclaw.core.ports import MakeReply, Reply
 from discoclaw.core.purge import Derived, Purge
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
@@ -227,15 +227,75 @@ class Talk:
 
         return asked, make(shown)
 
-    def run(
-        self,
-        session_key: str,
-        work: Callable[[], Awaitable[None]],
-        dropped: Callable[[], Awaitable[None]],
-        by: str,
-    ) -> bool:
-        """Queue a command that somebody gave in this conversation. Returns False if the queue is full."""
-        return self.desk.submit(session_key, Job(work, dropped, by, beside=True))
+    async def take_missed(self, missed: Sequence["Missed"], now: int) -> int:
+        """Take in one conversation's missed messages, oldest first. Returns how many will be answered.
+
+        Those that are not `open` must have passed `first_time`.
+        """
+        asked: dict[str, tuple[Turn, Missed]] = {}
+        for one in missed:
+            if one.open:
+                await self.turns.look(one.message)
+                turn: Turn | None = await self.turns.of(one.message)
+            else:
+                turn = await self.hear(one.message)
+            if turn is not None and not one.answered:
+                asked[one.message.id] = turn, one
+        whole = [
+            Question(one.message.id, one.message.author.id, one.message.sent_at)
+            for _, one in asked.values()
+            if not one.half
+        ]
+        halves = [Due((key,), late=False) for key, (_, one) in asked.items() if one.half]
+        waiting = sorted([*due(whole, now), *halves], key=lambda one: int(one.ids[-1]))
+        if not waiting:
+            return len(asked)
+        # The answers are one job. What it does not get to is answered after the next gap.
+        key = next(iter(asked.values()))[0].session_key
+        for message_id in asked:
+            self.inboxes.begin(key, message_id)
+
+        async def run() -> None:
+            # An answer to several questions is a reply to one, so a crash must find all of them open.
+            await self.inboxes.on_disk(DISK_S)
+            try:
+                while waiting:
+                    await self._make_up(key, waiting[0], asked)
+                    del waiting[0]
+            finally:
+                await leave()
+
+        async def leave() -> None:
+            for one in waiting:
+                self.inboxes.end(key, one.ids, False)
+
+        if not self.desk.submit(key, Job(run, leave)):
+            await leave()
+        return len(asked)
+
+    async def _make_up(self, key: str, due: Due, asked: Mapping[str, tuple[Turn, "Missed"]]) -> None:
+        """Answer some questions at once, or apologise."""
+        turn, newest = asked[due.ids[-1]]
+        ended = partial(self.inboxes.end, key, due.ids)
+        # What was said before its person was erased goes to no model any more.
+        kept = [one for one in due.ids if not asked[one][0].permission.erased]
+        if len(kept) > 1 and not due.late:
+            turn = await self.turns.of(_united([asked[one][1].message for one in kept]))
+        counted, reply = self.begun(turn, newest.reply)
+        if kept and not due.late:
+            await self.agent.take(turn, reply, ended, counted, due.ids)
+            return
+        counted.unanswered("late")
+        if not newest.half or kept:
+            ended(await tell(reply, LATE, key, "missing"))
+            return
+        await reply.push(ErasedMeanwhile.user_message)  # instead of what was shown, maybe of what was erased
+        try:
+            await reply.finish("missing")
+        except ChatError as error:
+            ended(not isinstance(error, ChatUnavailable))
+        else:
+            ended(True)
 
 
 # ---------------------------------------------------------------------- no room in the queue
@@ -360,7 +420,7 @@ class Chosen(Derived):
 #
 # Few questions are answered one by one, many of one person together, and old ones get a word of apology; see
 # `core/inbox`. A conversation's missed questions are one job in its queue, so they come before what is said
-# now. Independent of how the missed messages were found.
+# now (`Talk.take_missed`). Independent of how the missed messages were found.
 
 LATE: Final = "I was offline when you wrote this. If it still matters, please ask me again."
 DISK_S: Final = 2.0
@@ -381,91 +441,6 @@ class Missed:
     open: bool = False
     half: bool = False
     answered: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CatchUp:
-    """Takes in the missed messages of one conversation after another."""
-
-    talk: Talk
-    clock: Clock
-
-    async def take(self, missed: Sequence[Missed]) -> int:
-        """Take in the missed messages of one conversation, oldest first. Returns how many will be answered.
-
-        Those that are not `open` must have passed `Talk.first_time`.
-        """
-        asked: dict[str, tuple[Turn, Missed]] = {}
-        for one in missed:
-            if one.open:
-                await self.talk.turns.look(one.message)
-                turn: Turn | None = await self.talk.turns.of(one.message)
-            else:
-                turn = await self.talk.hear(one.message)
-            if turn is not None and not one.answered:
-                asked[one.message.id] = turn, one
-        whole = [
-            Question(one.message.id, one.message.author.id, one.message.sent_at)
-            for _, one in asked.values()
-            if not one.half
-        ]
-        halves = [Due((key,), late=False) for key, (_, one) in asked.items() if one.half]
-        dues = sorted([*due(whole, self.clock()), *halves], key=lambda one: int(one.ids[-1]))
-        if dues:
-            self._submit(dues, asked)
-        return len(asked)
-
-    def _submit(self, dues: Sequence[Due], asked: dict[str, tuple[Turn, Missed]]) -> None:
-        """Queue the answers as one job. What it does not get to is answered after the next gap."""
-        key = next(iter(asked.values()))[0].session_key
-        inboxes, waiting = self.talk.inboxes, [*dues]
-        for message_id in asked:
-            inboxes.begin(key, message_id)
-
-        async def run() -> None:
-            # An answer to several questions is a reply to one, so a crash must find all of them open.
-            await inboxes.on_disk(DISK_S)
-            try:
-                while waiting:
-                    await self._give(key, waiting[0], asked)
-                    del waiting[0]
-            finally:
-                leave()
-
-        async def dropped() -> None:
-            leave()
-
-        def leave() -> None:
-            for one in waiting:
-                inboxes.end(key, one.ids, False)
-
-        if not self.talk.desk.submit(key, Job(run, dropped)):
-            leave()
-
-    async def _give(self, key: str, due: Due, asked: dict[str, tuple[Turn, Missed]]) -> None:
-        """Answer some questions at once, or apologise."""
-        inboxes = self.talk.inboxes
-        turn, newest = asked[due.ids[-1]]
-        ended = partial(inboxes.end, key, due.ids)
-        # What was said before its person was erased goes to no model any more.
-        kept = [one for one in due.ids if not asked[one][0].permission.erased]
-        if len(kept) > 1 and not due.late:
-            turn = await self.talk.turns.of(_united([asked[one][1].message for one in kept]))
-        counted, reply = self.talk.begun(turn, newest.reply)
-        if due.late or not kept:
-            counted.unanswered("late")
-            if newest.half and not kept:  # what was shown may be of what was erased
-                await reply.push(ErasedMeanwhile.user_message)
-                try:
-                    await reply.finish("missing")
-                except ChatError as error:
-                    ended(not isinstance(error, ChatUnavailable))
-                else:
-                    ended(True)
-            else:
-                ended(await tell(reply, LATE, key, "missing"))
-            return
-        await self.talk.agent.take(turn, reply, ended, counted, due.ids)
 
 
 def _united(messages: Sequence[Inbound]) -> Inbound:

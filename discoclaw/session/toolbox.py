@@ -262,7 +262,8 @@ class Toolbox:
         try:
             context.check_wanted()
             if not isinstance(call.input, Mapping):
-                return ToolResult(call.id, _no_object(call), failed=True)
+                odd = "its input is not a JSON object that can be read; try again"
+                return ToolResult(call.id, f"{call.name} was not called correctly: {odd}", failed=True)
             wanted = tool.shape.model_validate(dict(call.input))
             if context.late:
                 return ToolResult(call.id, MEMORY_LATE, failed=True)
@@ -297,10 +298,6 @@ async def _told(context: ToolContext, tool: Tool, wanted: ToolInput) -> str:
         text = await (work if tool.waits else in_time(work))
         report = await context.purger.report(watch)
     return f"{text}\n{purge_report(report)}".rstrip("\n")
-
-
-def _no_object(call: ToolCall) -> str:
-    return f"{call.name} was not called correctly: its input is not a JSON object that can be read; try again"
 
 
 # ---------------------------------------------------------------------- lean schemas

@@ -3,15 +3,13 @@
 A model asks an owner one question at a time and ends with a `block`. It is given only the transcript, as
 turns: no memory and no tools, so that nothing about other people can get into the personality. The transcript
 is small, and stored as a cursor to survive a restart.
-Pure. Knows nothing about where cursors are stored. When an interview may start is `hatching`'s decision.
+Pure. Knows nothing about where cursors are stored, nor when an interview begins and ends (`session/hatch`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
 
 from discoclaw.core import titles
-from discoclaw.core.errors import Refused
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.model import AssistantTurn, SystemBlock, Turn, UserTurn
 from discoclaw.core.purge import Purge
@@ -20,61 +18,10 @@ from discoclaw.core.times import valid_ms
 from discoclaw.soul.soul import MAX_PART, MOST_TRAITS
 
 # ----------------------------------------------------------------------
-# Hatching, the interview that gives the bot a personality, as a state machine.
-#
-# The states describe the interview, not the personality: "asleep" means that nobody is being interviewed,
-# even if there is a personality from before. There is one machine, so there is one interview at a time. An
-# event without an entry below is refused in that state. What follows from the table:
-#
-# - The personality only changes on the way from "interviewing" to "hatched", and that step is taken only once
-#   the new one is stored. So whatever fails or is cancelled leaves the old personality as it was.
-# - An interview cannot get stuck: "cancel" and "idle" end it, whatever the model does.
-# - "hatched" is not final: "start" begins a new interview.
-#
-#     state          start          answer         malformed      soul      cancel   idle
-#     asleep         interviewing   –              –              –         –        –
-#     interviewing   –              interviewing   interviewing   hatched   asleep   asleep
-#     hatched        interviewing   –              –              –         –        –
-#
-# Pure. Knows nothing about models, people, or where the personality is stored.
-
-State: TypeAlias = Literal["asleep", "interviewing", "hatched"]
-Event: TypeAlias = Literal["start", "answer", "soul", "malformed", "cancel", "idle"]
-"""An event of an interview.
-
-`start`: an owner starts it. `answer`: the model asked or said something, without a <soul> block.
-`malformed`: it sent an unusable block. `soul`: it sent a block, which is stored. `cancel`: the owner ended
-it. `idle`: nobody has continued it for too long.
-"""
-
-STATES: tuple[State, ...] = get_args(State)
-EVENTS: tuple[Event, ...] = get_args(Event)
-
-MOVES: Mapping[tuple[State, Event], State] = {
-    ("asleep", "start"): "interviewing",
-    ("interviewing", "answer"): "interviewing",
-    ("interviewing", "malformed"): "interviewing",
-    ("interviewing", "soul"): "hatched",
-    ("interviewing", "cancel"): "asleep",
-    ("interviewing", "idle"): "asleep",
-    ("hatched", "start"): "interviewing",
-}
+# Texts for people in and around an interview.
 
 UNDER_WAY = "an interview is already running; whoever started it can end it with `/hatch cancel`"
 NONE_UNDER_WAY = "no interview is running; start one with `/hatch start`"
-
-
-def step(state: State, event: Event) -> State:
-    """The state after an event. Raises Refused if the event cannot happen in that state."""
-    after = MOVES.get((state, event))
-    if after is None:
-        raise Refused(UNDER_WAY if event == "start" else NONE_UNDER_WAY)
-    return after
-
-
-# ----------------------------------------------------------------------
-# Texts for people in and around an interview.
-
 ONLY_OWNERS = "only my owners can give me a personality; an admin sets them with DISCOCLAW_OWNER_IDS"
 MEMORY_OFF = (
     "my memory is switched off here (DISCOCLAW_DURABLE_MEMORY_ENABLED), so I can't store a personality; "

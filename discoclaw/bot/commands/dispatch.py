@@ -66,7 +66,7 @@ from discoclaw.core.yours import yours
 from discoclaw.core.zones import names_like
 from discoclaw.memory.conversations.undelivered import Unsent
 from discoclaw.recall.named_items import holds
-from discoclaw.session.desk import WORD_S
+from discoclaw.session.desk import WORD_S, Job
 from discoclaw.show.answer import MOST_ID, Answer, Button, Reply, Row, below, message
 from discoclaw.show.words import day, line
 from discoclaw.store.threads import in_time
@@ -274,7 +274,7 @@ class Commands:
             await self._answer(call, STOPPING)
 
         talk = self._client.talk
-        if not talk.run(call.session_key, run, dropped, call.user_id):
+        if not talk.desk.submit(call.session_key, Job(run, dropped, call.user_id, beside=True)):
             await self._answer(call, STOPPING if talk.desk.closed else BUSY)
 
     async def _beside(self, call: Call, command: Command, values: Values) -> None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.message import (
@@ -27,6 +27,7 @@ from discoclaw.core.message import (
 )
 from discoclaw.core.ports import Clock, Passive
 from discoclaw.core.purge import Derived, Purge
+from discoclaw.session.files.reading import Reader
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +41,6 @@ MOST_NOTED: Final = 2_000
 """How many messages that are gone, and files that could not be read, are remembered by their ids."""
 _CHUNK: Final = 3 * 2**16
 """Bytes that are encoded in one call, a multiple of three. A call holds up every other thread."""
-
-
-class Reads(Protocol):
-    """Reads files from the chat."""
-
-    async def read(self, file: FileRef) -> Content | Unreadable:
-        """The content of a file, or why it cannot be read. Raises nothing."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +81,7 @@ class Shelf(Passive, Derived):
 
     name = "attached files"
 
-    def __init__(self, reader: Reads, *, clock: Clock, most: int, idle_ms: int = HOUR_MS) -> None:
+    def __init__(self, reader: Reader, *, clock: Clock, most: int, idle_ms: int = HOUR_MS) -> None:
         self._reader = reader
         self._clock = clock
         self._most = most
