@@ -143,8 +143,16 @@ class NostrAdapter:
                 relay.start()
                 stack.push_async_callback(relay.close)
             stack.push_async_callback(self._delivery.close)
-            stack.push_async_callback(self._remove_state)
-            stack.push_async_callback(self._cancel)
+
+            async def stop() -> None:
+                tasks = list(self._tasks)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                with contextlib.suppress(OSError):  # the state tells the command line that a bot is running
+                    await in_thread(state_path(self.config.data_dir).unlink, missing_ok=True)
+
+            stack.push_async_callback(stop)
             self._stack = stack.pop_all()
 
     async def close(self) -> None:
@@ -163,17 +171,6 @@ class NostrAdapter:
                 log.info(
                     "not everything was delivered before the shutdown; the next start goes on: %s", error
                 )
-
-    async def _remove_state(self) -> None:
-        """Remove the state file: it tells the command line that a bot is running."""
-        with contextlib.suppress(OSError):
-            await in_thread(state_path(self.config.data_dir).unlink, missing_ok=True)
-
-    async def _cancel(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     # ------------------------------------------------------------------ running
 

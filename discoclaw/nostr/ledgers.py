@@ -20,18 +20,17 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
-from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema, NostrError, UnreadableContent
+from discoclaw.core.errors import LedgerDamaged, MemoryFault, NewerSchema, UnreadableContent
 from discoclaw.core.event import Commit, Event, Record, decode_line, record_of_json
-from discoclaw.core.history import History, in_order
+from discoclaw.core.history import in_order
 from discoclaw.core.item import MAX_TEXT, item_id, triple_text
 from discoclaw.core.live import Signed
 from discoclaw.core.redact import Redactor
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.times import ms_of_iso
-from discoclaw.core.view import View
 from discoclaw.nostr.event import MAX_PLAINTEXT, canonical
 from discoclaw.nostr.schemas import APP, LEDGER, NPUB, DecryptedEvent, EventTemplate, Names, UnreadableEvent
 from discoclaw.store.files import safe_id
@@ -55,8 +54,7 @@ _PUBLIC: Final[Mapping[str, re.Pattern[str]]] = {
 """What looks like a key in an owner's event: its id, and an address that names a person by a pseudonym."""
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerLine:
+class LedgerLine(NamedTuple):
     """A line that verifies: its number from 0, the byte at which it begins, and its record."""
 
     number: int
@@ -64,30 +62,11 @@ class LedgerLine:
     record: Record
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerContent:
-    """A ledger's records, each once. `size` is its length in bytes without an unfinished last line.
+def read(content: bytes) -> tuple[list[LedgerLine], int]:
+    """The records of a ledger, each once, and how many lines don't verify.
 
-    `unreadable` counts lines that don't verify.
+    An unfinished last line is left out: a kill may have cut it off.
     """
-
-    subject: str
-    lines: tuple[LedgerLine, ...] = ()
-    size: int = 0
-    unreadable: int = 0
-
-    def view(self) -> View:
-        """The items on HEAD's branch."""
-        return History(line.record for line in self.lines).shown()
-
-
-def complete_size(content: bytes) -> int:
-    """The length in bytes of the complete lines: a kill may have cut off the last one."""
-    return content.rfind(b"\n") + 1
-
-
-def read(subject: str, content: bytes) -> LedgerContent:
-    """The ledger in these bytes. Lines that don't verify are left out and counted."""
     found: dict[str, LedgerLine] = {}
     start = unreadable = 0
     for number, line in enumerate(content.split(b"\n")[:-1]):
@@ -97,7 +76,7 @@ def read(subject: str, content: bytes) -> LedgerContent:
         except (LedgerDamaged, NewerSchema):
             unreadable += 1
         start += len(line) + 1
-    return LedgerContent(subject, tuple(found.values()), start, unreadable)
+    return list(found.values()), unreadable
 
 
 # ---------------------------------------------------------------------- what is confidential
@@ -150,39 +129,20 @@ def _items(event: Event, events: Mapping[str, Event]) -> frozenset[str]:
         if isinstance(given, str):
             found.add(given)
             break
-        found.add(item_id("fact", _triple_text(one) or "-"))
+        found.add(item_id("fact", _text(replace(one, ext={})) or "-"))
         one = events.get(one.parent_id or "")
     return frozenset(found)
 
 
 def _text(event: Event) -> str:
-    """The text that an event gives its item; "" if it gives none."""
+    """The text that an event gives its item, as the item has it; "" if it gives none."""
     text = event.ext.get("item", {}).get("text")
-    return _normalised(text) if isinstance(text, str) else "" if event.ext else _triple_text(event)
-
-
-def _triple_text(event: Event) -> str:
-    return _normalised(triple_text(event.subject, event.predicate, event.object))
-
-
-def _normalised(text: str) -> str:
-    """A text as an item has it, so that texts can be compared."""
+    if not isinstance(text, str):
+        text = "" if event.ext else triple_text(event.subject, event.predicate, event.object)
     return collapse(scrub(text))[:MAX_TEXT].rstrip()
 
 
 # ---------------------------------------------------------------------- what is published
-
-
-def records(
-    ledger: LedgerContent, names: Names, redactor: Redactor, confidential: Confidential, *, since: int = 0
-) -> Iterator[EventTemplate]:
-    """The templates of all records whose line begins at byte `since` or later."""
-    for line in ledger.lines:
-        if line.start >= since:
-            try:
-                yield from _templates(ledger.subject, line, names, redactor, confidential)
-            except NostrError as error:
-                log.error("cannot mirror %s, line %d: %s", ledger.subject, line.number + 1, error)
 
 
 def is_withheld(template: EventTemplate) -> bool:
@@ -190,22 +150,28 @@ def is_withheld(template: EventTemplate) -> bool:
     return template.body.get(_WITHHELD) is True
 
 
-def _templates(
+def templates(
     subject: str, line: LedgerLine, names: Names, redactor: Redactor, confidential: Confidential
 ) -> Iterator[EventTemplate]:
+    """The templates of one record: itself, its parts, or the stub of one that is withheld.
+
+    Raises NostrError.
+    """
     record, at = line.record, max(0, ms_of_iso(line.record.timestamp) // 1000)
     head = {"subject": subject, "line": line.number}
-    reason = _withheld_reason(record, redactor, confidential)
+    value, reason = record.to_json(), None
+    if confidential.concerns(record):
+        reason = "confidential"
+    elif redactor.clean(text := "\n".join(_strings(_without_hashes(value)))) != text:
+        reason = "secret"
+        log.warning("%s, line %d contains a secret, so it is not mirrored", subject, line.number + 1)
     if reason is not None:
-        if reason == "secret":
-            log.warning("%s, line %d contains a secret, so it is not mirrored", subject, line.number + 1)
         parent = record.parent_id if isinstance(record, Commit) else record.head
         stub = {**head, _WITHHELD: True, "id": record.id, "parent": parent, "reason": reason}
         if isinstance(signed := record.metadata.get("event"), Mapping):
             stub["event"] = dict(signed)
         yield EventTemplate(APP, names.record(subject, record.id), stub, at)
         return
-    value = record.to_json()
     body = {**head, "record": value}
     if len(canonical(body).encode("utf-8")) <= MAX_PLAINTEXT:
         yield EventTemplate(APP, names.record(subject, record.id), body, at)
@@ -214,14 +180,6 @@ def _templates(
     for number, part in enumerate(parts):
         body = {**head, "part": number, "parts": len(parts), "text": part}
         yield EventTemplate(APP, names.record(subject, record.id, number), body, at)
-
-
-def _withheld_reason(record: Record, redactor: Redactor, confidential: Confidential) -> str | None:
-    """Why a record is withheld: "confidential" or "secret"; None if it isn't."""
-    if confidential.concerns(record):
-        return "confidential"
-    text = "\n".join(_strings(_without_hashes(record.to_json())))
-    return "secret" if redactor.clean(text) != text else None
 
 
 def _without_hashes(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,8 +268,17 @@ class RebuiltLedger:
         """
         lines = sorted(self.lines, key=lambda line: line.number)
         records = tuple(line.record for line in lines if line.record is not None)
-        complete = all(line.number == number for number, line in enumerate(lines))
-        return records if complete and _parents_first(records) else in_order(records)
+        if any(line.number != number for number, line in enumerate(lines)):
+            return in_order(records)
+        here, seen = {record.id for record in records}, set[str]()
+        for record in records:
+            merged = record.metadata.get("merged") if isinstance(record, Commit) else None
+            first = record.parent_id if isinstance(record, Commit) else record.head
+            needed = {one for one in (first, merged) if isinstance(one, str)}
+            if record.id in seen or needed & here - seen:
+                return in_order(records)
+            seen.add(record.id)
+        return records
 
 
 def rebuild_ledgers(
@@ -396,20 +363,3 @@ def _number(body: Mapping[str, Any], name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise UnreadableContent(f"its {name} is not a number")
     return value
-
-
-# ---------------------------------------------------------------------- order
-
-
-def _parents_first(records: Sequence[Record]) -> bool:
-    """Whether each record is there once, and after all the others that it depends on."""
-    here = {record.id for record in records}
-    seen: set[str] = set()
-    for record in records:
-        merged = record.metadata.get("merged") if isinstance(record, Commit) else None
-        first = record.parent_id if isinstance(record, Commit) else record.head
-        needed = {one for one in (first, merged) if isinstance(one, str)}
-        if record.id in seen or needed & here - seen:
-            return False
-        seen.add(record.id)
-    return True

@@ -124,9 +124,26 @@ class Mirror(Derived, Listener):
         # Erasures first: nothing of an erased person may be published in between.
         for subject in self._memory.pending_erasures(STEP):
             self._worker.note(subject, first=True)
+        keyed_hash = self._views.names.keyed_hash
+
+        def look() -> tuple[list[str], list[str]]:
+            """Every unit on disk, and those to compare fully. What is published of others is kept."""
+            units, pending = self._views.units(), self._memory.pending_erasures(STEP)
+            here = set(map(keyed_hash, (*units, *pending)))
+            lost = [one for one in self._outbox.units() if one not in here and self._outbox.cursor(one)]
+            if lost:
+                log.warning(
+                    "%d mirrored memories are not on this disk; they stay on the relays, and "
+                    "`discoclaw nostr recover` brings them back",
+                    len(lost),
+                )
+            if full or self._codec.allow_plaintext:
+                return units, units if full else []
+            clear = self._outbox.plaintext_units()  # which isn't allowed any more
+            return units, [unit for unit in units if keyed_hash(unit) in clear]
+
         try:
-            units = await in_thread(self._units)
-            again = units if full else await in_thread(self._plaintext_units, units)
+            units, again = await in_thread(look)
         except (OSError, MemoryFault) as error:
             log.warning("cannot find out what changed while the program was down: %s", error)
             return
@@ -220,25 +237,6 @@ class Mirror(Derived, Listener):
             self._worker.note(INVENTORY_UNIT, self._pace.flush_s)
         self._full.discard(unit)
 
-    def _units(self) -> list[str]:
-        """Every unit on disk. What is published of others is kept and reported. Blocking."""
-        units = self._views.units()
-        pending = self._memory.pending_erasures(STEP)
-        here = {self._views.names.keyed_hash(unit) for unit in (*units, *pending)}
-        lost = [one for one in self._outbox.units() if one not in here and self._outbox.cursor(one)]
-        if lost:
-            log.warning(
-                "%d mirrored memories are not on this disk; they stay on the relays, and "
-                "`discoclaw nostr recover` brings them back",
-                len(lost),
-            )
-        return units
-
-    def _plaintext_units(self, units: Collection[str]) -> list[str]:
-        """The units with published plaintext, if plaintext is not allowed any more. Blocking."""
-        clear = set() if self._codec.allow_plaintext else self._outbox.plaintext_units()
-        return [unit for unit in units if self._views.names.keyed_hash(unit) in clear] if clear else []
-
     def _flush(self, unit: str, *, full: bool = False, erasing: bool = False) -> bool:
         """Publish what is new in a unit. Returns whether there was anything. Blocking."""
         unit_hash = self._views.names.keyed_hash(unit)
@@ -299,8 +297,20 @@ class Mirror(Derived, Listener):
         """
         user_id = user_of(subject)
         own = [subject] if user_id is None else [subject, f"{SESSION}{dm_of(user_id)}"]
+
+        def overwrite(unit: str) -> None:
+            """Replace a unit in the outbox with tombstones and deletion requests."""
+            unit_hash = self._views.names.keyed_hash(unit)
+            changes = tombstones_of(self._outbox.known(unit_hash).values())
+            self._outbox.set_meta(PURGE, "1")  # before the step ends: nothing would remind us then
+            self._put(unit_hash, changes, erasing=True)
+            self._outbox.set_meta(_digest_note(unit_hash), "")
+            self._outbox.forget(unit_hash, about=[self._views.names.subject(subject)])
+            if changes:
+                log.info("replaced %d published events and requested their deletion", len(changes))
+
         for unit in own:
-            await in_thread(self._overwrite, unit, subject)
+            await in_thread(overwrite, unit)
         self._wake_delivery()
         self._worker.note(INVENTORY_UNIT)
         if self._memory.eraser.why_not(subject) is not None:
@@ -317,17 +327,6 @@ class Mirror(Derived, Listener):
             await self._sent()
         await self._memory.finish_step(subject, STEP)
         self._erased()
-
-    def _overwrite(self, unit: str, subject: str) -> None:
-        """Replace a unit in the outbox with tombstones and deletion requests. Blocking."""
-        unit_hash = self._views.names.keyed_hash(unit)
-        changes = tombstones_of(self._outbox.known(unit_hash).values())
-        self._outbox.set_meta(PURGE, "1")  # before the step is finished: afterwards nothing would remind us
-        self._put(unit_hash, changes, erasing=True)
-        self._outbox.set_meta(_digest_note(unit_hash), "")
-        self._outbox.forget(unit_hash, about=[self._views.names.subject(subject)])
-        if changes:
-            log.info("replaced %d published events and requested their deletion", len(changes))
 
 
 def _digest_note(unit_hash: str) -> str:

@@ -109,31 +109,27 @@ class EventCollector:
             self._relays.append(relay)
         bit, new = self._bit(relay), 0
         for event in events:
-            known = self._served.get(event.id, 0)
-            if (known or self._keep(event)) and bit:
+            known, address = self._served.get(event.id, 0), (event.kind, event.d)
+            if not known:
+                if event.pubkey != self.public:
+                    continue
+                if event.kind == DELETE:
+                    self._deletions[event.id] = event
+                elif event.kind not in OWN_KINDS or not event.d:
+                    continue
+                elif (other := self._newest.get(address)) is None:
+                    self._newest[address] = event
+                else:
+                    newer = supersedes(event, other)
+                    self._newest[address] = event if newer else other
+                    self._older.append(other if newer else event)
+            if bit:
                 new += not known
                 self._served[event.id] = known | bit
         return new
 
     def _bit(self, relay: str | None) -> int:
         return 1 << self._relays.index(relay) if relay in self._relays else 0
-
-    def _keep(self, event: Event) -> bool:
-        """Keep an event if it is ours. Returns whether it is."""
-        if event.pubkey != self.public:
-            return False
-        if event.kind == DELETE:
-            self._deletions[event.id] = event
-            return True
-        if event.kind not in OWN_KINDS or not event.d:
-            return False
-        address = (event.kind, event.d)
-        known = self._newest.get(address)
-        if known is None or supersedes(event, known):
-            self._newest[address] = event
-        if known is not None:
-            self._older.append(known if self._newest[address] is event else event)
-        return True
 
     @property
     def count(self) -> int:
@@ -198,12 +194,16 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveredContent:
-    """The content of the selected events. `units` has the unit of each address, as far as it is known.
+class Gathered:
+    """Everything that was found, and on which relays.
 
-    `usable` are the records and views, `inventory` the events that list what was published.
+    `usable` are the records and views, `inventory` the events that list what was published. `units` has the
+    unit of each address, as far as it is known.
     """
 
+    collector: EventCollector
+    relays: tuple[RelayReport, ...]
+    selection: Selection
     usable: tuple[DecryptedEvent, ...]
     tombstones: tuple[DecryptedEvent, ...]
     inventory: tuple[DecryptedEvent, ...]
@@ -211,22 +211,6 @@ class RecoveredContent:
     documents: FoundDocuments
     units: dict[Address, str]
     unreadable: tuple[UnreadableEvent, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """Everything that was found, and on which relays."""
-
-    collector: EventCollector
-    relays: tuple[RelayReport, ...]
-    selection: Selection
-    content: RecoveredContent
-
-    @property
-    def deleted_addresses(self) -> set[Address]:
-        """The addresses at which something was deleted, by a request or a tombstone."""
-        deleted = {(one.kind, one.d) for one in self.selection.deleted}
-        return deleted | {one.address for one in self.content.tombstones}
 
 
 async def gather(
@@ -287,47 +271,46 @@ async def gather(
     for start in range(0, len(own), BATCH):
         await asyncio.to_thread(decrypt, own[start : start + BATCH])
         stage.add(len(own[start : start + BATCH]))
-    content = await asyncio.to_thread(_content, events, unreadable, names, subjects)
-    return Gathered(collector, reports, selection, content)
 
+    def parse() -> Gathered:
+        """Sort events by what they are, and parse them."""
+        gone, inventory, records, views = (list[DecryptedEvent]() for _ in range(4))
+        for one in events:
+            d = one.event.d if one.event.kind == APP else ""
+            if one.is_tombstone:
+                gone.append(one)
+            else:
+                (inventory if d.startswith(INVENTORY) else records if d.startswith(LEDGER) else views).append(
+                    one
+                )
+        ledgers, unusable = rebuild_ledgers(records, names)
+        known = [*ledgers, *subjects]
+        documents, unread = DocumentCodec(names).read(
+            views,
+            people=[key for subject in known if (key := user_of(subject)) is not None],
+            channels=[key for subject in known if (key := group_of(subject)) is not None],
+        )
+        bad = (*unreadable, *unusable, *unread)
+        skipped = {one.event.id for one in bad}
+        usable = tuple(one for one in (*records, *views) if one.event.id not in skipped)
+        stated = documents.units | {one.address: key for key, each in ledgers.items() for one in each.events}
+        lookup = UnitLookup(names, {*known, *documents.units.values()}, documents.summaries)
+        addresses = (one.address for one in (*usable, *gone))
+        units = {one: unit for one in addresses if (unit := stated.get(one) or lookup(one)) is not None}
+        return Gathered(
+            collector,
+            reports,
+            selection,
+            usable,
+            tuple(gone),
+            tuple(inventory),
+            ledgers,
+            documents,
+            units,
+            bad,
+        )
 
-def _content(
-    events: Iterable[DecryptedEvent],
-    unreadable: Iterable[UnreadableEvent],
-    names: Names,
-    subjects: Sequence[str],
-) -> RecoveredContent:
-    """Sort events by what they are, and parse them. Blocking."""
-    tombstones: list[DecryptedEvent] = []
-    inventory: list[DecryptedEvent] = []
-    records: list[DecryptedEvent] = []
-    views: list[DecryptedEvent] = []
-    for one in events:
-        is_app = one.event.kind == APP
-        if one.is_tombstone:
-            tombstones.append(one)
-        elif is_app and one.event.d.startswith(INVENTORY):
-            inventory.append(one)
-        else:
-            (records if is_app and one.event.d.startswith(LEDGER) else views).append(one)
-    found, unusable = rebuild_ledgers(records, names)
-    subjects = [*found, *subjects]
-    documents, unread = DocumentCodec(names).read(
-        views,
-        people=[key for subject in subjects if (key := user_of(subject)) is not None],
-        channels=[key for subject in subjects if (key := group_of(subject)) is not None],
-    )
-    unusable += unread
-    skipped = {one.event.id for one in unusable}
-    usable = tuple(one for one in (*records, *views) if one.event.id not in skipped)
-    of_ledgers = {one.address: ledger.subject for ledger in found.values() for one in ledger.events}
-    stated = documents.units | of_ledgers
-    known = UnitLookup(names, {*subjects, *documents.units.values()}, documents.summaries)
-    addresses = (one.address for one in (*usable, *tombstones))
-    units = {one: unit for one in addresses if (unit := stated.get(one) or known(one)) is not None}
-    return RecoveredContent(
-        usable, tuple(tombstones), tuple(inventory), found, documents, units, (*unreadable, *unusable)
-    )
+    return await asyncio.to_thread(parse)
 
 
 # ---------------------------------------------------------------------- recovering
@@ -361,10 +344,21 @@ async def recover(
     _check(disk)
     tombstones = await read_in_thread(outbox.tombstones)
     found = await gathered(relays, codec, names, disk, progress, tombstones)
-    elsewhere = await read_in_thread(erased_elsewhere, disk.ledgers, names, found.deleted_addresses)
-    archive = await read_in_thread(archive_of, found.content, disk, clock())
+    elsewhere = await read_in_thread(erased_elsewhere, disk.ledgers, names, found)
+    archive = await read_in_thread(archive_of, found, disk, clock())
     await purge_anew(disk)  # first, so that a kill in between changes nothing
-    await _mark_applied(found, disk, live, clock)  # before the records: they must not be changed in between
+    # The owner's events from which withheld records came count as applied, before anything is loaded.
+    lines = (line for one in found.ledgers.values() for line in one.lines)
+    if sources := [line.source for line in lines if line.source is not None]:
+        if live is None:
+            live = LiveConfig(disk.documents(""), clock=clock)
+            await in_thread(live.load)
+        for address, signed in sources:
+            live.take(address, signed.at, signed.id)
+        if not await live.save():
+            raise MemoryFault(
+                "cannot store which events of the owner were applied; check the disk and recover again"
+            )
     stage = Stage("writing", progress, len(archive.subjects))
     loaded = await load(archive, memory, now_ms=clock, tell=stage.add)
     # Last: after a kill before this, the next recovery finds everything again.
@@ -392,8 +386,8 @@ async def preview(
     found = await gathered(relays, codec, names, disk, progress)
 
     def look() -> RecoveryReport:
-        elsewhere = erased_elsewhere(disk.ledgers, names, found.deleted_addresses)
-        archive = archive_of(found.content, disk, clock())
+        elsewhere = erased_elsewhere(disk.ledgers, names, found)
+        archive = archive_of(found, disk, clock())
         return _report(found, names, archives.preview(archive, disk, now_ms=clock()), elsewhere, dry=True)
 
     with faulting("cannot read the memory on this disk"):
@@ -417,32 +411,11 @@ async def gathered(
     also: Collection[str] = (),
 ) -> Gathered:
     """Gather what relays have of the subjects that are here, and of others (`also`). Raises as `recover`."""
-    try:
+    with faulting("cannot list the memories on this disk"):
         subjects = [*also, *(subject for subject, _ in await read_in_thread(disk.ledgers.by_age))]
-    except OSError as error:
-        raise MemoryFault(
-            f"cannot list the memories on this disk: {error}; check it and recover again"
-        ) from error
     return await gather(
         relays, codec, names, subjects=subjects, tombstones=tombstones, on_progress=on_progress
     )
-
-
-async def _mark_applied(found: Gathered, disk: Disk, live: LiveConfig | None, clock: Clock) -> None:
-    """Mark the owner's events from which withheld records came as applied. Raises MemoryFault."""
-    lines = (line for ledger in found.content.ledgers.values() for line in ledger.lines)
-    sources = [line.source for line in lines if line.source is not None]
-    if not sources:
-        return
-    if live is None:
-        live = LiveConfig(disk.documents(""), clock=clock)
-        await in_thread(live.load)
-    for address, signed in sources:
-        live.take(address, signed.at, signed.id)
-    if not await live.save():
-        raise MemoryFault(
-            "cannot store which events of the owner were applied; check the disk and recover again"
-        )
 
 
 async def purge_anew(disk: Disk) -> None:
@@ -461,13 +434,13 @@ async def purge_anew(disk: Disk) -> None:
         await in_thread(forget)
 
 
-def archive_of(content: RecoveredContent, disk: Disk, now_ms: int) -> Archive:
+def archive_of(found: Gathered, disk: Disk, now_ms: int) -> Archive:
     """What relays have as an archive: what was not cleared, replaced or erased here since. Blocking.
 
     Only relays say when something was published, so what a newer state hides is left out here; all else is
     decided when the archive is loaded. Raises MemoryFault.
     """
-    documents, decided, texts = content.documents, Tombstones(disk), dict[str, bytes]()
+    documents, decided, texts = found.documents, Tombstones(disk), dict[str, bytes]()
     decided.load()
 
     def is_erased(people: Iterable[str | None], at: int) -> bool:
@@ -513,7 +486,7 @@ def archive_of(content: RecoveredContent, disk: Disk, now_ms: int) -> Archive:
         shown = [one for one in calls if not clears.hidden(cleared, one.session, one.at) and one.at >= since]
         if shown:
             texts[f"{TOOLS}/{safe_id(subject)}.jsonl"] = tool_log.CALLS.render(shown)
-    subjects = {one.subject: Records(one.records(), gaps=one.withheld) for one in content.ledgers.values()}
+    subjects = {one.subject: Records(one.records(), gaps=one.withheld) for one in found.ledgers.values()}
     return Archive(dict[str, Content](sorted(subjects.items())), texts, ours=True)
 
 
@@ -526,46 +499,37 @@ def _updated_at(rolling: Documents, name: str) -> int:
         return -1
 
 
-def erased_elsewhere(ledgers: Ledgers, names: Names, gone: Collection[Address]) -> dict[str, tuple[int, int]]:
+def erased_elsewhere(ledgers: Ledgers, names: Names, found: Gathered) -> dict[str, tuple[int, int]]:
     """For each subject here, how many of its records are deleted on relays, and how many it has. Blocking.
 
     Subjects without deleted records are left out. Raises MemoryFault when the disk fails.
     """
-    addresses = {d for _, d in gone}
-    prefixes, found = {d.rpartition(":")[0] + ":" for d in addresses}, dict[str, tuple[int, int]]()
+    deleted = {one.d for one in found.selection.deleted} | {one.event.d for one in found.tombstones}
+    prefixes, counts = {d.rpartition(":")[0] + ":" for d in deleted}, dict[str, tuple[int, int]]()
     with faulting("cannot read the memories on this disk"):
         for subject in [one for one, _ in ledgers.by_age() if names.ledger_prefix(one) in prefixes]:
             here = ledger.read(ledgers.log(subject)).records
-            if deleted := sum(names.record(subject, one.id) in addresses for one in here):
-                found[subject] = deleted, len(here)
-    return found
+            if gone := sum(names.record(subject, one.id) in deleted for one in here):
+                counts[subject] = gone, len(here)
+    return counts
 
 
 def _report(
-    found: Gathered,
-    names: Names,
-    loaded: Loaded,
-    elsewhere: Mapping[str, tuple[int, int]],
-    *,
-    dry: bool,
+    found: Gathered, names: Names, loaded: Loaded, elsewhere: Mapping[str, tuple[int, int]], *, dry: bool
 ) -> RecoveryReport:
-    content = found.content
-    times = {one.address: one.event.created_at for one in content.usable}
+    times = {one.address: one.event.created_at for one in found.usable}
     keyed_hash = lru_cache(maxsize=None)(names.keyed_hash)
-    served = inventory_of(
-        (keyed_hash(unit), *address, times[address])
-        for address, unit in content.units.items()
-        if address in times
-    )
+    units = ((one, unit) for one, unit in found.units.items() if one in times)
+    served = inventory_of((keyed_hash(unit), *one, times[one]) for one, unit in units)
     return RecoveryReport(
         found.relays,
         found.collector.count,
         len(found.selection.current),
         loaded.reports,
         tuple(loaded.texts),
-        Counter(one.why for one in content.unreadable),
+        Counter(one.why for one in found.unreadable),
         elsewhere,
-        shortfall(content.inventory, served, content.tombstones),
+        shortfall(found.inventory, served, found.tombstones),
         dry,
     )
 
@@ -575,10 +539,9 @@ def _report(
 
 def adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
     """Tell the outbox what relays have, so that it isn't signed and published again. Raises MemoryFault."""
-    content = found.content
-    for bad in content.unreadable[:MAX_QUARANTINED]:
+    for bad in found.unreadable[:MAX_QUARANTINED]:
         outbox.quarantine(bad.event, bad.why)
-    tombstones = {one.event.id for one in content.tombstones}
+    tombstones = {one.event.id for one in found.tombstones}
     older: dict[Address, list[Event]] = {}
     for event in found.selection.older:
         older.setdefault((event.kind, event.d), []).append(event)
@@ -586,8 +549,8 @@ def adopt(found: Gathered, names: Names, outbox: Outbox) -> None:
     relays: dict[str, set[str]] = {}
     # The published events by unit, each with the digest of its template.
     units: dict[str, list[tuple[Event, str]]] = {}
-    for one in (*content.inventory, *content.usable, *content.tombstones):
-        unit = content.units.get(one.address, UNKNOWN_UNIT)
+    for one in (*found.inventory, *found.usable, *found.tombstones):
+        unit = found.units.get(one.address, UNKNOWN_UNIT)
         if not one.is_tombstone and one.event.kind == APP and one.event.d.startswith(INVENTORY):
             unit = INVENTORY_UNIT
         units.setdefault(unit, []).append((one.event, template_of(one.event, one.body).digest))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault, NostrError
+from discoclaw.core.history import History
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
@@ -35,12 +36,7 @@ from discoclaw.memory.kept import Lines
 from discoclaw.memory.people import choices, tool_log
 from discoclaw.nostr import ledgers
 from discoclaw.nostr.documents import CHOSEN, DocumentCodec, Summary
-from discoclaw.nostr.ledgers import (
-    CONFIDENTIAL_MARK,
-    NOTHING_CONFIDENTIAL,
-    Confidential,
-    LedgerContent,
-)
+from discoclaw.nostr.ledgers import CONFIDENTIAL_MARK, NOTHING_CONFIDENTIAL, Confidential
 from discoclaw.nostr.schemas import (
     CLEAR,
     PREFERENCE,
@@ -169,35 +165,62 @@ class Views:
         if unit.startswith(SESSION):
             return self._session(unit.removeprefix(SESSION))
         if unit == CHOSEN:
-            return self._choices()
+            try:
+                return DesiredState(views=tuple(self._documents.choices(choices.read(self._disk) or {})))
+            except MemoryFault as fault:
+                log.warning("cannot mirror what people have chosen about being remembered: %s", fault)
+                return DesiredState()
         content = self._disk.ledgers.log(unit).read()
-        size = ledgers.complete_size(content)
+        size = content.rfind(b"\n") + 1  # a kill may have cut off the last line
         continues = 0 < since.size <= len(content) and (
             self._digest(unit, content[: since.size]) == since.digest
         )
         known = since.size if continues and not full else 0
         is_new, has_confidential = known < size or not known, CONFIDENTIAL_MARK in content
         must_read = is_new or has_confidential  # an old item may have become confidential: look at all of it
-        ledger = ledgers.read(unit, content) if must_read else LedgerContent(unit, size=size)
-        if ledger.unreadable and is_new:
-            log.warning("%s: %d lines cannot be read and are not mirrored", unit, ledger.unreadable)
+        lines, unreadable = ledgers.read(content) if must_read else ([], 0)
+        if unreadable and is_new:
+            log.warning("%s: %d lines cannot be read and are not mirrored", unit, unreadable)
         confidential = NOTHING_CONFIDENTIAL
         if has_confidential:
-            confidential = Confidential.of(line.record for line in ledger.lines)
-            before = Confidential.of(line.record for line in ledger.lines if line.start < known)
+            confidential = Confidential.of(line.record for line in lines)
+            before = Confidential.of(line.record for line in lines if line.start < known)
             if confidential.items != before.items:
                 known = 0  # an item has become confidential, and older records are about it too
-        records = ledgers.records(ledger, self.names, self._redactor, confidential, since=known)
-        views: list[EventTemplate] = []
-        complete: set[int] = set()
+        records, views, complete = list[EventTemplate](), list[EventTemplate](), set[int]()
+        for line in lines:
+            if line.start >= known:
+                with _logging(f"{unit}, line {line.number + 1}"):
+                    records += ledgers.templates(unit, line, self.names, self._redactor, confidential)
+        documents = self._documents
         if (user_id := user_of(unit)) is not None:
-            views, complete = self._of_person(user_id, ledger, confidential, is_new=is_new)
+            profile = parse_file(self._disk.documents(PROFILES), user_id, Profile.from_json)
+            if profile is not None:
+                with _logging(f"the profile of {user_id}"):
+                    is_owner = user_id in self._owners
+                    views.append(documents.profile(user_id, profile, confidential, is_owner=is_owner))
+            calls, all_read = read_lines(tool_log.log_of(self._disk, unit), tool_log.CALLS)
+            for call in {one.id: one for one in calls}.values():
+                with _logging(f"a call of {call.tool}"):
+                    views.append(documents.tool(user_id, call, confidential))
+            # The log drops old calls, so published ones that it lacks are removed. But not if nothing of the
+            # person is on disk: then the disk was lost.
+            if all_read and (calls or profile is not None or size):
+                complete.add(TOOL)
+            if is_new and size:
+                with _logging(f"what {user_id} prefers"):
+                    view = History(line.record for line in lines).shown()
+                    preferences = documents.preferences(user_id, view, confidential)
+                    views += [preferences] if preferences is not None else []
+                if not unreadable:
+                    complete.add(PREFERENCE)
         elif (channel_id := group_of(unit)) is not None:
             group = parse_file(self._disk.documents(GROUPS), channel_id, Group.from_json)
             if group is not None:
-                h, complete = self._groups.get(channel_id, ""), {TOPICS}
+                complete.add(TOPICS)
                 with _logging(f"the group {channel_id}"):
-                    views = self._documents.group(channel_id, group, confidential, h=h)
+                    h = self._groups.get(channel_id, "")
+                    views += documents.group(channel_id, group, confidential, h=h)
         return DesiredState(
             tuple(records),
             tuple(views),
@@ -211,40 +234,6 @@ class Views:
     def _digest(self, unit: str, content: bytes) -> str:
         rules = ledgers.RULES
         return self.names.keyed_hash(f"{unit}:{hashlib.sha256(content).hexdigest()}:rules-{rules}")
-
-    def _of_person(
-        self, user_id: str, ledger: LedgerContent, confidential: Confidential, *, is_new: bool
-    ) -> tuple[list[EventTemplate], set[int]]:
-        """A person's profile, tool calls and preferences, and the kinds that were read completely."""
-        documents, views, complete = self._documents, list[EventTemplate](), set[int]()
-        profile = parse_file(self._disk.documents(PROFILES), user_id, Profile.from_json)
-        if profile is not None:
-            with _logging(f"the profile of {user_id}"):
-                is_owner = user_id in self._owners
-                views.append(documents.profile(user_id, profile, confidential, is_owner=is_owner))
-        calls, all_read = read_lines(tool_log.log_of(self._disk, ledger.subject), tool_log.CALLS)
-        for call in {one.id: one for one in calls}.values():
-            with _logging(f"a call of {call.tool}"):
-                views.append(documents.tool(user_id, call, confidential))
-        # The log drops old calls, so published ones that it lacks are removed. But not if nothing of the
-        # person is on disk: then the disk was lost.
-        if all_read and (calls or profile is not None or ledger.size):
-            complete.add(TOOL)
-        if is_new and ledger.size:
-            with _logging(f"what {user_id} prefers"):
-                preferences = documents.preferences(user_id, ledger.view(), confidential)
-                views += [preferences] if preferences is not None else []
-            if not ledger.unreadable:
-                complete.add(PREFERENCE)
-        return views, complete
-
-    def _choices(self) -> DesiredState:
-        """The choices of people about being remembered."""
-        try:
-            return DesiredState(views=tuple(self._documents.choices(choices.read(self._disk) or {})))
-        except MemoryFault as fault:
-            log.warning("cannot mirror what people have chosen about being remembered: %s", fault)
-            return DesiredState()
 
     def _session(self, key: str) -> DesiredState:
         """A conversation's clears, and its summary unless it was cleared.

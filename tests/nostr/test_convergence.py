@@ -90,7 +90,7 @@ async def memory_of(folder: Path, *relays: Any) -> dict[str, bytes]:
 
 async def content_of(*relays: Any) -> object:
     """What is found, as values that can be compared: the memory before it is written."""
-    found = (await gather(relays, CODEC, NAMES)).content
+    found = await gather(relays, CODEC, NAMES)
     ledgers = {subject: ledger.records() for subject, ledger in found.ledgers.items()}
     views = found.documents
     calls = {subject: sorted(calls, key=lambda one: one.id) for subject, calls in views.calls.items()}
@@ -178,7 +178,7 @@ class TestTies:
         lower = tie(one, wins=True)
         for first, second in ((one, lower), (lower, one)):
             found = await gather([StoredRelay(first, url="a"), StoredRelay(second, url="b")], CODEC, NAMES)
-            assert [each.event.id for each in found.content.usable] == [lower.id]
+            assert [each.event.id for each in found.usable] == [lower.id]
 
 
 class TestRealRelays:

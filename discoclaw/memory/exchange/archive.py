@@ -318,27 +318,34 @@ def bring_texts(
         for full in sorted(name for name in archive.texts if name.rpartition("/")[0] == folder):
             name, found = full.rpartition("/")[2], archive.texts[full]
             if full == choices.FILE:
-                new = choices.add_missing(choices.people_of(found), disk, dry=dry)
-                brought += [full] if new else []
+                if choices.add_missing(choices.people_of(found), disk, dry=dry):
+                    brought.append(full)
                 continue
             if is_log(full):
                 lines = disk.log(full)
-                brought += [full] if (before := lines.read()) != _with_lines(found, before) else []
-                if not dry:
-                    rewrite(lines, partial(_with_lines, found))
+                if (before := lines.read()) != _with_lines(found, before):
+                    brought.append(full)
+                    if not dry:
+                        rewrite(lines, partial(_with_lines, found))
                 continue
             here = documents.find(name)
             if here is None:
-                if folder == ROLLING and unsure and not _knows_people(archive, name):
-                    continue
-                new_text = _group(name, found, disk) if folder == GROUPS else found
+                if folder == ROLLING and unsure and person_of(name.removesuffix(".json")) is None:
+                    authors = archive.texts.get(f"{CURSORS}/people-{name}")
+                    if authors is None or not people_of(_cursor(name, authors)):
+                        continue
+                new_text = found
+                if folder == GROUPS:  # as its ledger here has it, if there is one
+                    group = Group.from_json(parse_json(name, found))
+                    known = ledger.read(disk.ledgers.log(group_subject(Path(name).stem)))
+                    if known.records:
+                        new_text = render_json(group.with_view(known.history.shown()).to_json())
             elif not archive.ours:
                 continue
             else:
                 try:
-                    value, new_value = json.loads(here), json.loads(found)
-                    united = _UNITED_AS[folder](value, new_value)
-                    if united == value:
+                    value = json.loads(here)
+                    if (united := _UNITED_AS[folder](value, json.loads(found))) == value:
                         continue
                     new_text = render_json(united)
                 except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -364,21 +371,6 @@ def _with_lines(found: bytes, before: bytes) -> bytes:
 
     known = keys(before)
     return joined(before, b"".join(line_of(one) for key, one in keys(found).items() if key not in known))
-
-
-def _knows_people(archive: Archive, name: str) -> bool:
-    """Whether it is known whose words are in a summary."""
-    if person_of(name.removesuffix(".json")) is not None:
-        return True
-    cursor = f"{CURSORS}/people-{name}"
-    return bool(people_of(_cursor(cursor, archive.texts[cursor]))) if cursor in archive.texts else False
-
-
-def _group(name: str, content: bytes, disk: Disk) -> bytes:
-    """A group's file as its ledger here has it, if there is one."""
-    group = Group.from_json(parse_json(name, content))
-    known = ledger.read(disk.ledgers.log(group_subject(Path(name).stem)))
-    return render_json(group.with_view(known.history.shown()).to_json()) if known.records else content
 
 
 # Of a copy of this memory: what becomes of the JSON that is here and of the one that was found.
