@@ -163,8 +163,19 @@ class Delivery:
 
     def start(self) -> None:
         """Send what waits. From now on nothing waits for relays other than these."""
+
+        async def set_relays() -> None:
+            await in_thread(self._outbox.set_relays, tuple(self._senders))
+
+        async def run() -> None:
+            await self._tried("delivery", set_relays)
+            try:
+                await asyncio.gather(*map(self._send, self._senders.values()))
+            finally:
+                await asyncio.gather(*(sender.stop() for sender in self._senders.values()))
+
         if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="delivery")
+            self._task = asyncio.create_task(run(), name="delivery")
 
     async def close(self) -> None:
         """Stop. What is left waits in the outbox for the next start."""
@@ -203,16 +214,6 @@ class Delivery:
         count = await in_thread(self._outbox.unpark, url)
         self.wake()
         return count
-
-    async def _run(self) -> None:
-        async def set_relays() -> None:
-            await in_thread(self._outbox.set_relays, tuple(self._senders))
-
-        await self._tried("delivery", set_relays)
-        try:
-            await asyncio.gather(*map(self._send, self._senders.values()))
-        finally:
-            await asyncio.gather(*(sender.stop() for sender in self._senders.values()))
 
     async def _send(self, sender: "_Sender") -> None:
         """Send until cancelled. Not a key of a `Worker`: this belongs to nobody who wakes it."""
@@ -301,47 +302,42 @@ class _Sender:
         return min(max(wait_s, 0.001), MAX_OUTBOX_PAUSE_S)  # bounded: a clock may be set back
 
     async def _send(self, event: Event, round_: int) -> None:
+        def failed(*, hold: bool = False, alone: bool = False) -> float:
+            return self._pace.failed(round_, _now_s(), hold=hold, alone=alone)
+
         try:
             if not self._allow_plaintext and is_plaintext(event):
                 raise RelayRefused("not encrypted (NOSTR_ALLOW_PLAINTEXT=0)", prefix="blocked")
             await self._relay.publish(event)
+            outcome = _Outcome(event, "acked")
         except RelayError as error:
-            outcome = self._classify(event, error, round_)
+            reason = str(error).removeprefix(f"{self._relay.name}: ")
+            prefix = error.prefix if isinstance(error, RelayRefused) else ""
+            failure, now_s = f"an event of kind {event.kind} was not accepted: {reason}", _now_s()
+            # Not each one is logged: the text is the relay's, which can vary it at will.
+            if failure != self._last_failure and now_s >= self._quiet_until_s:
+                self._quiet_until_s = now_s + LOG_INTERVAL_S
+                log.warning("%s: %s", self._relay.name, failure)
+            self._last_failure = failure
+            if prefix in PERMANENT_PREFIXES:
+                outcome = _Outcome(event, "parked", reason)
+            elif prefix in PAUSE_PREFIXES:
+                failed(hold=True)
+                outcome = _Outcome(event, "due")
+            elif isinstance(error, RelayUnreachable) and not self._relay.connected:
+                # Alone in flight, this event may be what the relay drops connections for. Among others it may
+                # not.
+                is_suspect, after_s = len(self._sending) == 1, failed(alone=True)
+                outcome = _Outcome(event, "later", reason, after_s) if is_suspect else _Outcome(event, "due")
+            else:
+                outcome = _Outcome(event, "later", reason, failed())
         except Exception as error:  # a named edge: otherwise the event would count as in flight for ever
             log.exception("%s: cannot send an event of kind %d", self._relay.name, event.kind)
-            outcome = _Outcome(event, "later", type(error).__name__, self._failed(round_))
-        else:
-            outcome = _Outcome(event, "acked")
+            outcome = _Outcome(event, "later", type(error).__name__, failed())
         if outcome.what in ("acked", "parked"):
             self._pace.succeeded()
         self._outcomes.append(outcome)
         self.has_work.set()
-
-    def _classify(self, event: Event, error: RelayError, round_: int) -> _Outcome:
-        """The outcome of a failure for the event; the pace is told of it."""
-        reason = str(error).removeprefix(f"{self._relay.name}: ")
-        prefix = error.prefix if isinstance(error, RelayRefused) else ""
-        failure, now_s = f"an event of kind {event.kind} was not accepted: {reason}", _now_s()
-        # Not each one is logged: the text is the relay's, which can vary it at will.
-        if failure != self._last_failure and now_s >= self._quiet_until_s:
-            self._quiet_until_s = now_s + LOG_INTERVAL_S
-            log.warning("%s: %s", self._relay.name, failure)
-        self._last_failure = failure
-        if prefix in PERMANENT_PREFIXES:
-            return _Outcome(event, "parked", reason)
-        if prefix in PAUSE_PREFIXES:
-            self._failed(round_, hold=True)
-            return _Outcome(event, "due")
-        if isinstance(error, RelayUnreachable) and not self._relay.connected:
-            # Alone in flight, this event may be what the relay drops connections for. Among others it may
-            # not.
-            is_suspect = len(self._sending) == 1
-            after_s = self._failed(round_, alone=True)
-            return _Outcome(event, "later", reason, after_s) if is_suspect else _Outcome(event, "due")
-        return _Outcome(event, "later", reason, self._failed(round_))
-
-    def _failed(self, round_: int, *, hold: bool = False, alone: bool = False) -> float:
-        return self._pace.failed(round_, _now_s(), hold=hold, alone=alone)
 
     async def _save_outcomes(self) -> None:
         """Store the outcomes. Raises MemoryFault; those events are then sent again."""

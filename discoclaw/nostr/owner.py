@@ -99,7 +99,7 @@ class OwnerNotes:
         def write(draft: Draft) -> None:
             if not self._consent.may_keep(user_id, at_ms):
                 raise Refused("the person was erased since, or opted out")
-            _NoteWriter(draft, origin, known).write(notes, preferences)
+            _write(draft, origin, known, notes, preferences)
 
         source = {"d": event.d, "created_at": event.created_at, "id": event.id}
         await self._memory.change(subject, "noted by the owner", write, by=BY, event=source)
@@ -172,49 +172,43 @@ def _parse_notes(content: str, clean: Callable[[str], str]) -> tuple[list[str], 
     return [clean(one) for one in notes[:MAX_NOTES]], dict(cleaned)
 
 
-class _NoteWriter:
-    """Writes the owner's notes into a draft, as far as what is `known` of its history allows."""
+def _write(
+    draft: Draft, origin: Origin, known: _Known, notes: Iterable[str], preferences: Mapping[str, str]
+) -> None:
+    """Write the owner's notes into a draft, as far as what is `known` of its history allows."""
+    view = draft.view
 
-    def __init__(self, draft: Draft, origin: Origin, known: _Known) -> None:
-        self._draft = draft
-        self._before = draft.view
-        self._origin = origin
-        self._known = known
-
-    def write(self, notes: Iterable[str], preferences: Mapping[str, str]) -> None:
-        for text in notes:
-            same = self._with_text(text)
-            if not any(item.active for item in same) and not self._is_superseded(same, "fact", text):
-                self._upsert("fact", text, Facets(category="core"))  # core: always in the prompt
-        for key, value in ((collapse(key), value) for key, value in preferences.items()):
-            if any(item.active and item.kind == "preference" for item in self._with_text(value)):
-                continue
-            # A value that repeats the key, as in our own profiles, stands alone.
-            text = value if slug(value).startswith(slug(key)) else preference_text(key, value)
-            keyed = [item for item in self._draft.items.values() if item.facets.key == key]
-            if not self._is_superseded([*keyed, *self._with_text(text)], "preference", text):
-                self._upsert("preference", text, None if slug(value) == key else Facets(key=key))
-
-    def _with_text(self, text: str) -> list[Item]:
+    def with_text(text: str) -> list[Item]:
         plain = _plain(text)
-        return [item for item in self._draft.items.values() if normalise(item.text) == plain]
+        return [item for item in draft.items.values() if normalise(item.text) == plain]
 
-    def _is_superseded(self, items: Iterable[Item], kind: str, text: str) -> bool:
-        """Whether the person stated or forgot this after the owner noted it."""
-        view, at = self._before, self._origin.said_at
+    def upsert(items: Iterable[Item], kind: str, text: str, facets: Facets | None) -> None:
+        """Add or change an item, unless the person stated or forgot it after the owner noted it."""
         for item in items:
-            source = self._known.sources.get(view.last_event.get(item.id, ""))
+            source = known.sources.get(view.last_event.get(item.id, ""))
             # For an item from an earlier note, the time of that note counts, not when we wrote it.
             when = source[1].at * 1000 if source is not None else item.updated_at
-            if when > at and (not item.active or item.facets.author == "stated"):
-                return True
-        return max(view.forgotten.get(item_id(kind, text), -1), self._known.decided_at(kind, text)) > at
-
-    def _upsert(self, kind: str, text: str, facets: Facets | None = None) -> None:
+            if when > origin.said_at and (not item.active or item.facets.author == "stated"):
+                return
+        if max(view.forgotten.get(item_id(kind, text), -1), known.decided_at(kind, text)) > origin.said_at:
+            return
         try:
-            self._draft.upsert(kind, text, self._origin, facets=facets)
+            draft.upsert(kind, text, origin, facets=facets)
         except Refused as refusal:
             log.warning("one of the owner's notes is ignored: %s", refusal)
+
+    for text in notes:
+        same = with_text(text)
+        if not any(item.active for item in same):
+            upsert(same, "fact", text, Facets(category="core"))  # core: always in the prompt
+    for key, value in ((collapse(key), value) for key, value in preferences.items()):
+        if any(item.active and item.kind == "preference" for item in with_text(value)):
+            continue
+        # A value that repeats the key, as in our own profiles, stands alone.
+        text = value if slug(value).startswith(slug(key)) else preference_text(key, value)
+        keyed = [item for item in draft.items.values() if item.facets.key == key]
+        facets = None if slug(value) == key else Facets(key=key)
+        upsert([*keyed, *with_text(text)], "preference", text, facets)
 
 
 def person_finder(people: Callable[[], Iterable[str]], names: Names) -> Callable[[str], str | None]:

@@ -529,7 +529,7 @@ def _report(
         tuple(loaded.texts),
         Counter(one.why for one in found.unreadable),
         elsewhere,
-        shortfall(found.inventory, served, found.tombstones),
+        shortfall(found.inventory, served, found.tombstones, [one.url for one in found.relays]),
         dry,
     )
 

@@ -9,49 +9,16 @@ from discoclaw.nostr.event import sha256
 from discoclaw.nostr.outbox import UnitInventory
 from discoclaw.nostr.schemas import LEDGER, DecryptedEvent
 
-# ----------------------------------------------------------------------
-# Rollback detection: whether relays have less than was published, according to the inventory.
-
-
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """Counts of what the inventory lists and no relay serves.
-
-    `missing` of `records` in `memories` subjects; and the number of units whose views are `older` than
-    published.
-    """
-
-    missing: int = 0
-    records: int = 0
-    memories: int = 0
-    older: int = 0
-
-    def __bool__(self) -> bool:
-        return self.missing > 0 or self.older > 0
-
-    def warnings(self, relays: Sequence[str]) -> list[str]:
-        """Sentences about it. `relays` are URLs."""
-        who = relays[0] if len(relays) == 1 else "every relay"
-        lines = []
-        if self.missing:
-            memories = "1 memory" if self.memories == 1 else f"{self.memories:,} memories"
-            lines.append(
-                f"{who} lacks {self.missing:,} of {self.records:,} published records of {memories}; it "
-                "may have been rolled back, so recover again with another relay"
-            )
-        if self.older:
-            lines.append(f"{who} has older versions of {self.older:,} views than were published")
-        return lines
-
 
 def shortfall(
     inventory: Iterable[DecryptedEvent],
     served: Mapping[str, UnitInventory],
     tombstones: Collection[DecryptedEvent],
-) -> Shortfall:
-    """Count what the inventory lists and no relay served. `tombstones` are those that were served.
+    relays: Sequence[str],
+) -> tuple[str, ...]:
+    """Sentences about what the inventory lists and none of these relays (URLs) served: were they rolled back?
 
-    Malformed entries of the inventory are left out.
+    `tombstones` are those that were served. Malformed entries of the inventory are left out.
     """
     missing = records = memories = older = 0
     for shard in inventory:
@@ -74,7 +41,16 @@ def shortfall(
             if lack:
                 missing, records, memories = missing + lack, records + count, memories + 1
             older += newest > here.newest and not later
-    return Shortfall(missing, records, memories, older)
+    who, lines = relays[0] if len(relays) == 1 else "every relay", list[str]()
+    if missing:
+        of = "1 memory" if memories == 1 else f"{memories:,} memories"
+        lines.append(
+            f"{who} lacks {missing:,} of {records:,} published records of {of}; it may have been rolled "
+            "back, so recover again with another relay"
+        )
+    if older:
+        lines.append(f"{who} has older versions of {older:,} views than were published")
+    return tuple(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +88,9 @@ class RecoveryReport:
 
     `events` counts different events of ours, `current` those that count. `ledgers` has what was done for each
     subject. `unreadable` counts events that can't be used, by reason; they are kept. `erased_elsewhere` has,
-    for subjects on this disk, how many of how many of their records are deleted on relays. `files` names
-    changed files. With `dry` nothing was written.
+    for subjects on this disk, how many of how many of their records are deleted on relays. `shortfall` has
+    sentences about what the inventory lists and nobody served. `files` names changed files. With `dry`
+    nothing was written.
     """
 
     relays: tuple[RelayReport, ...]
@@ -123,7 +100,7 @@ class RecoveryReport:
     files: tuple[str, ...] = ()
     unreadable: Mapping[str, int] = field(default_factory=dict)
     erased_elsewhere: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    shortfall: Shortfall = field(default_factory=Shortfall)
+    shortfall: tuple[str, ...] = ()
     dry: bool = False
 
     @property
@@ -168,7 +145,7 @@ class RecoveryReport:
                 lines.append(
                     f"{one.url} also sent {_many(dropped, 'event')} that failed the checks ({kinds})"
                 )
-        lines += self.shortfall.warnings([one.url for one in self.relays])
+        lines += self.shortfall
         for why, count in self.unreadable.items():
             lines.append(f"{_many(count, 'event')} cannot be used and are kept in quarantine: {why}")
         if withheld := sum(one.withheld for one in self.ledgers.values()):

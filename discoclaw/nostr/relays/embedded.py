@@ -119,7 +119,15 @@ class EmbeddedRelay:
                     f"the embedded relay cannot open its database: {_error_text(error)}"
                 ) from None
             try:
-                database = await self._copied(database, frozenset(ids))
+                # A number that no database has, finished or not.
+                number = max(await read_in_thread(self._databases), default=0) + 1
+                new = await self._open(number)
+                async for events in _all(database):
+                    kept = [event for event in events if event.id().to_hex() not in ids]
+                    await asyncio.gather(*map(new.save_event, kept))  # together they become one transaction
+                await read_in_thread(_mark_complete, self._folder / f"events-{number}")
+                self._number, database = number, new
+                del new  # or the library would not close it
             except _ERRORS as error:
                 failed = f"the embedded relay cannot purge: {_error_text(error)}"
             failed = await self._serve(database) or failed
@@ -175,18 +183,6 @@ class EmbeddedRelay:
         database = await nostr_sdk.NostrLmdb.open(str(place))
         close_files(place)  # the library makes them readable by everybody
         return database
-
-    async def _copied(self, old: nostr_sdk.NostrLmdb, without: frozenset[str]) -> nostr_sdk.NostrLmdb:
-        """A new database with all events of the old one except those, from now on the one in use."""
-        # A number that no database has, finished or not.
-        number = max(await read_in_thread(self._databases), default=0) + 1
-        new = await self._open(number)
-        async for events in _all(old):
-            kept = [event for event in events if event.id().to_hex() not in without]
-            await asyncio.gather(*map(new.save_event, kept))  # together they become one transaction
-        await read_in_thread(_mark_complete, self._folder / f"events-{number}")
-        self._number = number
-        return new
 
     def _databases(self) -> dict[int, Path]:
         """All databases by their number."""
@@ -286,7 +282,14 @@ class PortForward:
 
     async def open(self, port: int) -> int:
         """Listen on this port, 0 for any free one. Returns the port. Raises OSError."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = asyncio.create_task(self._serve(reader, writer))
+            self._connections.add(connection)
+            connection.add_done_callback(self._connections.discard)
+            connection.add_done_callback(lambda _: writer.close())  # also when it never began
+
+        self._server = await asyncio.start_server(connected, "127.0.0.1", port)
         return int(self._server.sockets[0].getsockname()[1])
 
     def lead_to(self, target: int) -> None:
@@ -308,12 +311,6 @@ class PortForward:
             await asyncio.gather(*self._connections, return_exceptions=True)
             await self._server.wait_closed()
             self._server = None
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.create_task(self._serve(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
-        connection.add_done_callback(lambda _: writer.close())  # also when it never began
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
