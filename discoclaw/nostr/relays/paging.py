@@ -24,7 +24,7 @@ from typing import Final, Protocol
 
 from discoclaw.core.errors import RelayError
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.relays.protocol import CheckedBatch, End, EventChecker, Filter, Request
+from discoclaw.nostr.relays.protocol import Answer, End, EventChecker, Filter, Request
 
 
 @dataclass(slots=True)
@@ -46,34 +46,6 @@ class FetchResult:
         """Mark it as incomplete. The first reason is kept: later ones are often its consequences."""
         self.complete = False
         self.reason = self.reason or reason
-
-
-@dataclass(slots=True)
-class Page:
-    """One answer. `total` counts everything in it, `rows` the good events, `fresh` those not seen before.
-
-    `oldest` and `newest` are times in s.
-    """
-
-    total: int = 0
-    rows: int = 0
-    fresh: int = 0
-    bad: int = 0
-    oldest: int = 0
-    newest: int = 0
-    newest_first: bool = True
-    ids: set[str] = field(default_factory=set)
-
-    def add(self, checked: CheckedBatch) -> None:
-        for time in checked.times:
-            self.newest_first &= not self.rows or time <= self.oldest
-            self.oldest = min(self.oldest, time) if self.rows else time
-            self.newest = max(self.newest, time)
-            self.rows += 1
-        self.ids |= checked.ids
-        self.fresh += len(checked.fresh)
-        self.bad += checked.bad.total()
-        self.total = self.rows + self.bad
 
 
 OnEvents = Callable[[list[Event]], Awaitable[None]]
@@ -203,7 +175,7 @@ class _Paging:
 
     async def _all(self, filter_: Filter) -> None:
         newest = await self._page_down(filter_, filter_.since)
-        first = Page(total=self._largest)
+        first = self._largest
         # A relay that serves the oldest first, against NIP-01, has newer events than those it served.
         while newest is not None:
             since = newest
@@ -211,13 +183,13 @@ class _Paging:
             if above.fresh:
                 self._was_cut(first)
             else:
-                if self._had_room(above, self._limit):
+                if self._had_room(above):
                     return
                 since, second = since + 1, above
                 above = await self._page(replace(filter_, since=since), self._limit)
                 if not above.rows:
                     return
-                self._was_cut(second)
+                self._was_cut(second.total)
                 await self._full_second(filter_, newest, second.total)
             newest = max(above.newest, await self._page_down(filter_, since) or 0)
 
@@ -227,7 +199,7 @@ class _Paging:
         Returns their newest time; None if there are none.
         """
         at, sure = filter_.until, False  # sure: we know an event of exactly this second
-        before: Page | None = None
+        before: Answer | None = None
         newest: int | None = None
         while True:
             page = await self._page(replace(filter_, since=since, until=self._bound(at)), self._limit)
@@ -240,9 +212,9 @@ class _Paging:
             newest = max(newest or 0, page.newest)
             # Something older came, so the page before was not everything.
             if before is not None and (page.fresh or at is None or page.oldest < at):
-                self._was_cut(before)
+                self._was_cut(before.total)
             if at is None or page.oldest < at:
-                if self._had_room(page, self._limit):
+                if self._had_room(page):
                     return newest
                 at, sure, before = page.oldest, True, page
                 continue
@@ -252,18 +224,18 @@ class _Paging:
             sure, before = older.oldest < at, older
             at = min(older.oldest, at - 1)  # always moves down, whatever the relay serves, so the loop ends
 
-    async def _one_second(self, filter_: Filter, since: int | None, at: int, page: Page) -> Page | None:
+    async def _one_second(self, filter_: Filter, since: int | None, at: int, page: Answer) -> Answer | None:
         """`page` has only events of second `at`.
 
         Make sure that these are all, and return the page before it.
         """
-        if self._had_room(page, self._limit):
+        if self._had_room(page):
             return None
-        older = Page()
+        older = Answer()
         if at > (since or 0):
             older = await self._page(replace(filter_, since=since, until=self._bound(at - 1)), self._limit)
         if older.rows:
-            self._was_cut(page)
+            self._was_cut(page.total)
         if older.rows or self._is_suspicious(page, self._limit):
             await self._full_second(filter_, at, page.total)
         return older if older.rows else None
@@ -294,38 +266,39 @@ class _Paging:
         """
         return at + 1 if at is not None and self._leaves_out_until else at
 
-    def _was_cut(self, page: Page) -> None:
-        """Learn from an answer that turned out not to be everything."""
-        if page.total < self._limit:
-            self._cap = min(self._cap or page.total, page.total)
+    def _was_cut(self, total: int) -> None:
+        """Learn from an answer of so many events that turned out not to be everything."""
+        if total < self._limit:
+            self._cap = min(self._cap or total, total)
 
-    def _had_room(self, page: Page, limit: int) -> bool:
+    def _had_room(self, page: Answer) -> bool:
         """Whether an answer is complete for sure: the relay has served larger ones."""
-        return page.total < min(limit, self._largest)
+        return page.total < min(self._limit, self._largest)
 
-    def _is_suspicious(self, page: Page, limit: int) -> bool:
+    def _is_suspicious(self, page: Answer, limit: int) -> bool:
         """Whether an answer is as large as one that was, or may have been, cut off."""
         known = self._cap if self._cap is not None else max(self._largest, _MIN_CAP)
         return page.total >= min(limit, known)
 
-    async def _page(self, asked: Filter, limit: int) -> Page:
+    async def _page(self, asked: Filter, limit: int) -> Answer:
         """One answer with its EOSE, after some tries. Raises _RequestFailed."""
         for tried in range(1, _MAX_TRIES + 1):
-            page = Page()
+            page = Answer()
             end = await self._ask(asked, limit, page)
             # A relay that ignores `limit` may serve more than we read. Its newest part is as good as a page.
             usable = end.how == "flooded" and page.rows and page.newest_first
             if end.how == "eose" or usable:
                 self._largest = max(self._largest, page.total)
                 # Foreign events may have displaced ours only in an answer that is as long as it can be.
-                if page.bad and self._is_suspicious(page, limit):
-                    self.result.fail(f"it sends events we did not ask for: {page.bad} of {page.total}")
+                bad = page.bad.total()
+                if bad and self._is_suspicious(page, limit):
+                    self.result.fail(f"it sends events we did not ask for: {bad} of {page.total}")
                 return page
             if tried == _MAX_TRIES or not await self._may_try_again(end, tried):
                 break
         raise _RequestFailed(end)
 
-    async def _ask(self, asked: Filter, limit: int, page: Page) -> End:
+    async def _ask(self, asked: Filter, limit: int, page: Answer) -> End:
         self.result.requests += 1
         time = asyncio.get_running_loop().time
         async with self._relay.request([asked], limit) as request:
@@ -334,16 +307,13 @@ class _Paging:
                 bodies = await request.take(min(self._relay.timeout_s, max(0.0, until - time())))
                 if bodies is None:
                     break
-                checked = await asyncio.to_thread(self._checker.check, bodies, [asked])
-                page.add(checked)
-                self.result.bad.update(checked.bad)
-                if checked.fresh:
-                    self.result.count += len(checked.fresh)
-                    await self._on_events(checked.fresh)
+                fresh = await asyncio.to_thread(self._checker.check, bodies, [asked], page)
+                if fresh:
+                    self.result.count += len(fresh)
+                    await self._on_events(fresh)
         if request.oversize:
-            self.result.bad["oversize"] += request.oversize
-            page.bad += request.oversize
-            page.total += request.oversize
+            page.bad["oversize"] += request.oversize
+        self.result.bad.update(page.bad)
         return request.end or End("lost")
 
     async def _may_try_again(self, end: End, tried: int) -> bool:

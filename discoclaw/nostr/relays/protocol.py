@@ -121,17 +121,33 @@ def auth_frame(event: Event) -> str:
 
 
 @dataclass(slots=True)
-class CheckedBatch:
-    """A checked batch. `fresh` are the good events not seen before, in their order.
+class Answer:
+    """What arrived for a request, once it is checked. `rows` counts the good events, which `ids` names.
 
-    `times` (s) and `ids` are those of all good events. `bad` counts the others: "garbage", "forged",
-    "author", "kind" or "filter".
+    `fresh` counts those of them not seen before. `bad` counts the others: "garbage", "forged", "author",
+    "kind", "filter" or "oversize". `oldest` and `newest` are times in s.
     """
 
-    fresh: list[Event] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
+    rows: int = 0
+    fresh: int = 0
+    oldest: int = 0
+    newest: int = 0
+    newest_first: bool = True
     ids: set[str] = field(default_factory=set)
     bad: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        """How many events there were, the bad ones included."""
+        return self.rows + self.bad.total()
+
+    def add(self, id_: str, at: int) -> None:
+        """Count a good event."""
+        self.newest_first &= not self.rows or at <= self.oldest
+        self.oldest = min(self.oldest, at) if self.rows else at
+        self.newest = max(self.newest, at)
+        self.rows += 1
+        self.ids.add(id_)
 
 
 class EventChecker:
@@ -145,16 +161,23 @@ class EventChecker:
         self._known: dict[bytes, int] = {}
         self._max_known = max_known
 
-    def check(self, bodies: Sequence[str], filters: Sequence[Filter]) -> CheckedBatch:
-        """Check events, given as JSON, that arrived for these filters. Blocking; not thread-safe."""
-        checked = CheckedBatch()
-        for body in bodies:
-            if (why := self._check(body, filters, checked)) is not None:
-                checked.bad[why] += 1
-        return checked
+    def check(self, bodies: Sequence[str], filters: Sequence[Filter], answer: Answer) -> list[Event]:
+        """Check events, given as JSON, that arrived for these filters, and count them in the answer.
 
-    def _check(self, body: str, filters: Sequence[Filter], checked: CheckedBatch) -> str | None:
-        """Add one event to the good ones. Returns why it is none."""
+        Returns the good ones not seen before, in their order. Blocking; not thread-safe.
+        """
+        fresh = []
+        for body in bodies:
+            found = self._checked(body, filters, answer)
+            if isinstance(found, Event):
+                fresh.append(found)
+            elif found is not None:
+                answer.bad[found] += 1
+        answer.fresh += len(fresh)
+        return fresh
+
+    def _checked(self, body: str, filters: Sequence[Filter], answer: Answer) -> Event | str | None:
+        """A good event that is new, None for one that was seen before, or why it is bad."""
         try:
             value = json.loads(body)
             id_ = value["id"]
@@ -167,8 +190,7 @@ class EventChecker:
         if (known_at := self._known.get(key)) is not None:
             if not any(filter_.covers(known_at) for filter_ in filters):
                 return "filter"
-            checked.times.append(known_at)
-            checked.ids.add(key.hex())
+            answer.add(key.hex(), known_at)
             return None
         if filters and all(one.authors and value.get("pubkey") not in one.authors for one in filters):
             return "author"  # before the signature, which is expensive to check
@@ -182,10 +204,8 @@ class EventChecker:
         self._known[key] = event.created_at
         if self._max_known is not None and len(self._known) > self._max_known:
             del self._known[next(iter(self._known))]
-        checked.fresh.append(event)
-        checked.times.append(event.created_at)
-        checked.ids.add(event.id)
-        return None
+        answer.add(event.id, event.created_at)
+        return event
 
 
 # ---------------------------------------------------------------------- requests
@@ -321,9 +341,10 @@ class Subscription(_Buffered):
     async def _read(self) -> None:
         while True:
             if bodies := await self._batch():
-                checked = await asyncio.to_thread(self._checker.check, bodies, self.filters)
-                self.bad.update(checked.bad)
-                for event in checked.fresh:
+                answer = Answer()
+                fresh = await asyncio.to_thread(self._checker.check, bodies, self.filters, answer)
+                self.bad.update(answer.bad)
+                for event in fresh:
                     try:
                         await self._handler(event)
                     except Exception:  # a named edge: one bad event must not end the subscription
