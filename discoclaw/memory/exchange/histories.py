@@ -290,7 +290,14 @@ def read_objects(tree: Tree, base: str) -> Records:
         notes.append(f"events that are in no commit were left out: {unused}")
     if foreign:
         commits = [one for one in records_of(entries).records if isinstance(one, Commit)]
-        refs = _mends(commits)
+        first: dict[str, str] = {}
+        for follower, parent in History(commits).orphans().items():
+            first.setdefault(parent, follower)
+        times = {commit.id: commit.timestamp for commit in commits}
+        refs = [
+            Ref(action="mend", branch="", head=parent, timestamp=times[follower])
+            for parent, follower in sorted(first.items())
+        ]
         if refs:
             notes.append(f"commits that others follow are missing: {len(refs)}")
         refs += _branches(tree, base, commits, notes)
@@ -305,8 +312,24 @@ def read_objects(tree: Tree, base: str) -> Records:
             raise Refused(f'{name} has no list of "refs"; export it again')
         entries += read_list(name, value["refs"], "ref")
     found = records_of(entries, tuple(notes), frozenset(unmarked))
-    if not foreign:
-        _check_whole(tree, base, History(found.records))
+    if foreign:
+        return found
+    # Lists that disagree with the records: files are missing then, and nothing else would show it.
+    said, history = f"{tree.name}: {base}", History(found.records)
+    for commit, parent in history.orphans().items():
+        raise Refused(
+            f"{said}{COMMITS}/{parent[:60]}.json is missing, which {commit} follows; export it again"
+        )
+    listed = parse_json(said + BRANCHES, tree.read(base + BRANCHES))
+    heads = {name: branch.head for name, branch in history.branches.all.items()}
+    if not isinstance(listed, dict) or heads != {
+        name: one.get("head") if isinstance(one, dict) else "" for name, one in listed.items()
+    }:
+        raise Refused(
+            f"{said}{BRANCHES} and the records disagree: files were changed or are missing; export it again"
+        )
+    if tree.read(base + HEAD).strip() != history.branches.current.encode():
+        raise Refused(f"{said}{HEAD} and {REFS} disagree about the current branch; export it again")
     return found
 
 
@@ -317,28 +340,6 @@ def _objects(tree: Tree, base: str, part: str) -> Iterator[tuple[str, str, bytes
         if full.startswith(prefix) and full.endswith(".json"):
             key = full.removeprefix(prefix).removesuffix(".json")
             yield key, f"{tree.name}: {full}", tree.read(full)
-
-
-# ---------------------------------------------------------------------- ours
-
-
-def _check_whole(tree: Tree, base: str, history: History) -> None:
-    """Refuse lists that disagree with the records: files are missing then, and nothing else would show it."""
-    said, branches = f"{tree.name}: {base}", history.branches
-    for commit, parent in history.orphans().items():
-        raise Refused(
-            f"{said}{COMMITS}/{parent[:60]}.json is missing, which {commit} follows; export it again"
-        )
-    listed = parse_json(said + BRANCHES, tree.read(base + BRANCHES))
-    made = {name: branch.head for name, branch in branches.all.items()}
-    if not isinstance(listed, dict) or made != {
-        name: one.get("head") if isinstance(one, dict) else "" for name, one in listed.items()
-    }:
-        raise Refused(
-            f"{said}{BRANCHES} and the records disagree: files were changed or are missing; export it again"
-        )
-    if tree.read(base + HEAD).strip() != branches.current.encode():
-        raise Refused(f"{said}{HEAD} and {REFS} disagree about the current branch; export it again")
 
 
 # ---------------------------------------------------------------------- of other programs
@@ -431,18 +432,6 @@ def _valid_time(timestamp: str) -> None:
         raise ValueError(f"{timestamp[:40]!r} is not a time")
 
 
-def _mends(commits: Sequence[Commit]) -> list[Ref]:
-    """The refs that accept that commits are missing."""
-    first: dict[str, str] = {}
-    for commit, parent in History(commits).orphans().items():
-        first.setdefault(parent, commit)
-    times = {commit.id: commit.timestamp for commit in commits}
-    return [
-        Ref(action="mend", branch="", head=parent, timestamp=times[commit])
-        for parent, commit in sorted(first.items())
-    ]
-
-
 def _branches(tree: Tree, base: str, commits: Sequence[Commit], notes: list[str]) -> list[Ref]:
     """The refs that create the listed branches and make one of them current."""
     made, listed = History(commits).branches, _listed(tree, base, notes)
@@ -456,7 +445,19 @@ def _branches(tree: Tree, base: str, commits: Sequence[Commit], notes: list[str]
         if name != MAIN:
             at = ms_of_iso(first.timestamp) - 1 if first is not None else last
             head = first.parent_id if first is not None else one.get("head")
-            refs.append(_create(name, one, head, at))
+            persona, created, metadata = one.get("persona"), one.get("created_at"), one.get("metadata")
+            with suppress(ValueError):  # else the first commit says about when it was
+                at = min(at, ms_of_iso(created)) if isinstance(created, str) else at
+            refs.append(
+                Ref(
+                    action="create",
+                    branch=name,
+                    head=head if isinstance(head, str) else None,
+                    persona=collapse(scrub(persona)) if isinstance(persona, str) else "",
+                    timestamp=iso_ms(max(0, at)),
+                    metadata=metadata if isinstance(metadata, dict) else {},
+                )
+            )
     current = MAIN
     if base + HEAD in tree.names:
         current = tree.read(base + HEAD).decode("utf-8", "replace").strip().removeprefix(_HEAD_START)
@@ -482,17 +483,3 @@ def _listed(tree: Tree, base: str, notes: list[str]) -> dict[str, Mapping[str, A
     if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
         raise Refused(f"{name} is not an object of branches by name; correct it at its source")
     return value
-
-
-def _create(name: str, one: Mapping[str, Any], head: Any, at: int) -> Ref:
-    persona, created, metadata = one.get("persona"), one.get("created_at"), one.get("metadata")
-    with suppress(ValueError):  # else the first commit says about when it was
-        at = min(at, ms_of_iso(created)) if isinstance(created, str) else at
-    return Ref(
-        action="create",
-        branch=name,
-        head=head if isinstance(head, str) else None,
-        persona=collapse(scrub(persona)) if isinstance(persona, str) else "",
-        timestamp=iso_ms(max(0, at)),
-        metadata=metadata if isinstance(metadata, dict) else {},
-    )

@@ -246,7 +246,12 @@ def _memories_json(name: str, value: Mapping[str, Any], redactor: Redactor) -> I
         raise Refused(f'{name} has "branches" that are not a list of objects; export it again')
     current = next((str(one.get("name")) for one in branches if one.get("current") is True), None)
     assert memories is not None
-    entries = [_as_ours(one) for one in memories] if triples else memories
+    entries = list(memories)
+    for number, one in enumerate(memories if triples else ()):
+        if _is_triple(one) and "text" not in one:  # of another program, which gives no kind and no source
+            text = triple_text(one["subject"], one["predicate"], one["object"])
+            entries[number] = {"kind": "fact", **{key: each for key, each in one.items() if key != "source"}}
+            entries[number]["text"] = text
     mine: dict[str, Item] = {}  # where branches differ about an item, the person's current one decides
     others: dict[str, Item] = {}
     unmarked: set[str] = set()
@@ -265,14 +270,6 @@ def _is_triple(entry: Any) -> bool:
     return isinstance(entry, dict) and all(
         isinstance(entry.get(name), str) for name in ("subject", "predicate", "object")
     )
-
-
-def _as_ours(entry: Any) -> Any:
-    """The entry of another program with what ours have besides; anything but a triple as it is."""
-    if not _is_triple(entry) or "text" in entry:
-        return entry
-    text = triple_text(entry["subject"], entry["predicate"], entry["object"])
-    return {"kind": "fact", **{key: one for key, one in entry.items() if key != "source"}, "text": text}
 
 
 def _memory(entry: Mapping[str, Any]) -> Item:
@@ -419,7 +416,19 @@ def _read(
     """
     _check_count(name, len(entries))
     for number, entry in enumerate(entries, start=1):
-        _check_types(f"{name}, {form.one} {number}", entry, form)
+        where, way = f"{name}, {form.one} {number}", form.way
+        if not isinstance(entry, dict):
+            raise Refused(f"{where} is not a JSON object; {way}")
+        if form is _ENTRY and not isinstance(entry.get("content"), str):
+            raise Refused(f'{where} has no text as "content"; {way}')
+        for field_, types in form.types.items():
+            given = entry.get(field_)
+            wrong = isinstance(given, bool) or not isinstance(given, types)
+            if field_ in entry and (wrong or (isinstance(given, float) and not math.isfinite(given))):
+                raise Refused(f"{where} has a wrong type of {field_!r}; {way}")
+        for field_ in ("tags", "links"):
+            if not all(isinstance(one, str) for one in entry.get(field_, ())):
+                raise Refused(f"{where} has {field_!r} that are not texts; {way.replace(' it', ' them')}")
     found: list[tuple[Mapping[str, Any], Item]] = []
     seen: set[tuple[str, str]] = set()
     rejected: list[str] = []
@@ -441,21 +450,6 @@ def _read(
         redacted += not clean
         found.append((entry, item))
     return found, rejected, redacted
-
-
-def _check_types(where: str, entry: Any, form: _Form) -> None:
-    if not isinstance(entry, dict):
-        raise Refused(f"{where} is not a JSON object; {form.way}")
-    if form is _ENTRY and not isinstance(entry.get("content"), str):
-        raise Refused(f'{where} has no text as "content"; {form.way}')
-    for name, types in form.types.items():
-        given = entry.get(name)
-        wrong = isinstance(given, bool) or not isinstance(given, types)
-        if name in entry and (wrong or (isinstance(given, float) and not math.isfinite(given))):
-            raise Refused(f"{where} has a wrong type of {name!r}; {form.way}")
-    for name in ("tags", "links"):
-        if not all(isinstance(one, str) for one in entry.get(name, ())):
-            raise Refused(f"{where} has {name!r} that are not texts; {form.way.replace(' it', ' them')}")
 
 
 def _check_count(name: str, count: int) -> None:

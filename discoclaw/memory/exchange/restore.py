@@ -77,15 +77,6 @@ def erased_since(decided: Iterable[Disk], plain: Disk, root: Path) -> list[str]:
         return []
     known = tombstones.Tombstones(plain)
     known.load()
-    return sorted(
-        subject
-        for subject in _subjects(root)
-        if max(one.erased_at(subject) for one in marks) > known.erased_at(subject)
-    )
-
-
-def _subjects(root: Path) -> set[str]:
-    """Everybody who may be named in files below a folder: every number there may be somebody's id."""
     ids, named = set[bytes](), set[str]()
     for folder, _, names in os.walk(root):
         for name in names:
@@ -97,8 +88,13 @@ def _subjects(root: Path) -> set[str]:
                 while part := file.read(_AT_ONCE):
                     ids.update(_ID.findall(rest + part))
                     rest = part[-_LONGEST_ID - 1 :]
-    numbers = {one.decode("ascii") for one in ids}
-    return named | {user_subject(one) for one in numbers} | {group_subject(one) for one in numbers}
+    numbers = {one.decode("ascii") for one in ids}  # every number there may be somebody's id
+    named |= {of(one) for one in numbers for of in (user_subject, group_subject)}
+    return sorted(
+        subject
+        for subject in named
+        if max(one.erased_at(subject) for one in marks) > known.erased_at(subject)
+    )
 
 
 # ---------------------------------------------------------------------- replacing

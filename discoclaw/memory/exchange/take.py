@@ -283,7 +283,12 @@ def _one_commit(
         now_ms=history.branches.next_ms(now_ms),
         max_items=max_items,
     )
-    dated = [_dated(item, now_ms, origin) for item in content.items]
+    dated = []
+    for item in content.items:  # with times that are known and not in the future
+        updated = min(item.updated_at or now_ms, now_ms)
+        created = min(item.created_at or updated, updated)
+        facets = replace(item.facets, author=item.facets.author if origin.author == "stated" else "inferred")
+        dated.append(replace(item, created_at=created, updated_at=updated, facets=facets))
     wanted = [item for item in dated if item.updated_at > erased_at]
     held, new = known_and_new(wanted, draft, content.unmarked, origin.dm_privacy)
     again: list[Item] = []
@@ -293,7 +298,10 @@ def _one_commit(
         gone = {item.id for item in new if forgotten.get(item.id, -1) >= item.updated_at}
         rejected += [_left_out(item, "it was forgotten since") for item in new if item.id in gone]
         new = [item for item in new if item.id not in gone]
-    new, beyond = _fitting(new, max_items - len(draft.items))
+    # Active and new ones first, if there is not room for all.
+    by_worth = sorted(sorted(new, key=by_newest), key=lambda item: not item.active)
+    fit = {item.id for item in by_worth[: max(0, max_items - len(draft.items))]}
+    new, beyond = [one for one in new if one.id in fit], [one for one in new if one.id not in fit]
     full = f"there is no room for more than {max_items} memories; forget some first"
     for item in new:
         draft.set_item(
@@ -310,14 +318,19 @@ def _one_commit(
             continue
         ours, words = draft.items[other.id], normalise(item.text)
         asks = ours.active and item.active and words != normalise(ours.text)
-        if not asks or met.setdefault(other.id, words) == words:
-            _meet(draft, ours, item, origin)
-        else:  # one question about a memory can be answered, thousands cannot
-            again.append(item)
+        if asks and met.setdefault(other.id, words) != words:
+            again.append(item)  # one question about a memory can be answered, thousands cannot
+            continue
+        # The existing one stays. Privacy is only ever raised; a different text is a question to the person.
+        secret = stricter(ours.facets.sensitivity, item.facets.sensitivity)
+        if words == normalise(ours.text):
+            draft.mark(ours, secret, origin)
+        elif asks and not any((c.item_id, c.text) == (ours.id, item.text) for c in draft.view.conflicts):
+            draft.note_conflict(Conflict(ours.id, item.text, _SAYS_OTHERWISE, "", secret), origin)
     rejected += [_left_out(item, "another memory of the file takes its place") for item in again]
     conflicts = len(draft.view.conflicts) - before
-    secret = [item.id for item in new if item.facets.sensitivity == "private"]
-    presumed = sorted(content.unmarked.intersection(secret))
+    kept_private = [item.id for item in new if item.facets.sensitivity == "private"]
+    presumed = sorted(content.unmarked.intersection(kept_private))
     told: dict[str, Any] = {PRESUMED: presumed} if presumed else {}
     commit = draft.commit("imported", branch=branch, by="import", **told)
     report = Report(
@@ -331,39 +344,6 @@ def _one_commit(
         notes=content.notes,
     )
     return ([commit] if commit is not None else []), report
-
-
-def _dated(item: Item, now_ms: int, origin: Origin) -> Item:
-    """The item with its author, and with times that are known and not in the future."""
-    updated = min(item.updated_at or now_ms, now_ms)
-    author = item.facets.author if origin.author == "stated" else "inferred"
-    return replace(
-        item,
-        created_at=min(item.created_at or updated, updated),
-        updated_at=updated,
-        facets=replace(item.facets, author=author),
-    )
-
-
-def _fitting(items: list[Item], room: int) -> tuple[list[Item], list[Item]]:
-    """The items for which there is room, active and new ones first, and the rest; in the file's order."""
-    by_worth = sorted(sorted(items, key=by_newest), key=lambda item: not item.active)
-    fit = {item.id for item in by_worth[: max(0, room)]}
-    return [item for item in items if item.id in fit], [item for item in items if item.id not in fit]
-
-
-def _meet(draft: Draft, held: Item, item: Item, origin: Origin) -> None:
-    """Combine an imported item with the existing one that it collides with.
-
-    The existing one stays. Privacy is only ever raised; a different text becomes a question to the person.
-    """
-    secret = stricter(held.facets.sensitivity, item.facets.sensitivity)
-    if normalise(held.text) == normalise(item.text):
-        draft.mark(held, secret, origin)
-    elif held.active and item.active:
-        known = any((c.item_id, c.text) == (held.id, item.text) for c in draft.view.conflicts)
-        if not known:
-            draft.note_conflict(Conflict(held.id, item.text, _SAYS_OTHERWISE, "", secret), origin)
 
 
 def _left_out(item: Item, why: str) -> str:
@@ -387,7 +367,15 @@ def known_and_new(
         # Repeating what is known, maybe in private, makes it no less open.
         repeats = other is not None and normalise(other.text) == normalise(item.text)
         if item.id in unmarked and not repeats:
-            item = _as_private(item, rule)
+            level = sensitivity(
+                item.kind,
+                item.text,
+                inferred=item.facets.author == "inferred",
+                learned_privately=True,
+                marked=item.facets.sensitivity,
+                rule=rule,
+            )
+            item = replace(item, facets=replace(item.facets, sensitivity=level))
         if other is None:
             places.add(item)
             new.append(item)
@@ -422,19 +410,6 @@ class _Places:
 # ---------------------------------------------------------------------- what may be private
 # A file may say neither how private something is nor where it was said. Whether it then is private is decided
 # by DISCOCLAW_DM_PRIVACY, as for what the bot learns in private itself.
-
-
-def _as_private(item: Item, rule: DmPrivacy) -> Item:
-    """An item that may have been said in private, as private as the rule makes it."""
-    level = sensitivity(
-        item.kind,
-        item.text,
-        inferred=item.facets.author == "inferred",
-        learned_privately=True,
-        marked=item.facets.sensitivity,
-        rule=rule,
-    )
-    return replace(item, facets=replace(item.facets, sensitivity=level))
 
 
 def _with_private(content: Records, rule: DmPrivacy) -> Records:
