@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Postgres
@@ -46,8 +46,9 @@ if folder := os.environ.get("TEST_DIR") or (MEMORY if in_memory() else None):
     os.environ["TMPDIR"] = folder  # for the processes that tests start, too
     tempfile.tempdir = None  # which has Python look at TMPDIR again
 
-settings.register_profile("suite", max_examples=25, derandomize=True, deadline=None)
-settings.register_profile("thorough", max_examples=500, derandomize=False, deadline=None)
+AT_WILL = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+settings.register_profile("suite", AT_WILL, max_examples=20, derandomize=True)
+settings.register_profile("thorough", AT_WILL, max_examples=500, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
@@ -79,6 +80,7 @@ LONG = [
     "nostr/test_delivery_killed",
     "nostr/test_relay_others",
     "nostr/test_sharing",
+    "process/",
     "recall/test_bench_data",
     "recall_cases/",
     "release/",
@@ -86,6 +88,8 @@ LONG = [
     "test_docs_pasted",
 ]
 """Files and folders whose tests are all `long`: kills, several processes, failing databases, releases."""
+QUICK = ["process/test_run", "process/test_start", "process/test_host_settings"]
+"""Files of those folders that every change has to pass."""
 HERE = Path(__file__).parent
 
 STORES = ["files", "sqlite", "postgres"]
@@ -94,11 +98,26 @@ STORES = ["files", "sqlite", "postgres"]
 gc.disable()
 
 
+def _is_long(path: Path) -> bool:
+    """Whether everything in a file is `long`."""
+    name = path.relative_to(HERE).with_suffix("").as_posix()
+    return name in LONG or (f"{name.partition('/')[0]}/" in LONG and name not in QUICK)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file that has nothing to run: each worker collects on its own before its first test."""
+    wanted = config.getoption("markexpr")
+    if wanted not in ("long", "not long") or collection_path.suffix != ".py":
+        return None
+    if wanted == "not long":
+        return True if _is_long(collection_path) else None
+    return None if _is_long(collection_path) or "mark.long" in collection_path.read_text("utf-8") else True
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is long as a whole."""
     for item in items:
-        path = item.path.relative_to(HERE).with_suffix("").as_posix()
-        if path in LONG or f"{path.partition('/')[0]}/" in LONG:
+        if _is_long(item.path):
             item.add_marker(pytest.mark.long)
 
 

@@ -11,12 +11,13 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import DiscoClawError, EmbeddingUnavailable, MemoryFault
 from discoclaw.core.ports import Service
 from discoclaw.work import Worker
+from tests.examples import MANY
 
 P = ParamSpec("P")
 
@@ -635,7 +636,7 @@ notes = st.tuples(
 
 
 class TestWhateverHappens:
-    @settings(deadline=None, max_examples=60)
+    @MANY
     @given(
         given_notes=st.lists(notes, max_size=25),
         steps=st.lists(st.integers(0, 4), min_size=1, max_size=8),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from discoclaw.core import merge as core
@@ -24,10 +23,6 @@ from discoclaw.core.view import EMPTY, Conflict, View
 MINUTE = 60_000
 DAY = 86_400_000
 NOW = 1_770_000_000_000  # 2026-02-02
-
-MODEST = settings(deadline=None)
-FEW = settings(max_examples=settings.default.max_examples // 2, deadline=None)
-"""Of whole histories: half as many as a profile says (see conftest)."""
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
 """Every code point, lone surrogates too: what a hostile or broken client can send."""

@@ -8,8 +8,9 @@ from hypothesis import given
 from discoclaw.core.draft import Draft, apply_edits
 from discoclaw.core.item import Item, Source, item_id
 from discoclaw.core.view import View, fold
-from tests.core.builders import FEW, NOW, PUBLIC_MESSAGE, Diary, as_file, inferred, item, stated
+from tests.core.builders import NOW, PUBLIC_MESSAGE, Diary, as_file, inferred, item, stated
 from tests.core.test_view import HISTORIES, live
+from tests.examples import FEW
 
 
 @pytest.fixture

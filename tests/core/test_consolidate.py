@@ -23,7 +23,7 @@ from discoclaw.core.merge import MergeContext, revert
 from discoclaw.core.patch import Consolidation, Contradiction, Duplicate, Outdated, Suggestion
 from discoclaw.core.text import normalise
 from discoclaw.models.structured import checked
-from tests.core.builders import MODEST, NOW, Diary, inferred, stated
+from tests.core.builders import NOW, Diary, inferred, stated
 from tests.tables import each_row
 
 PAGE = Source("discord", "7", "70")
@@ -523,7 +523,6 @@ def proposals(diary: Diary) -> st.SearchStrategy[Consolidation]:
 
 
 class TestWhateverAModelSays:
-    @MODEST
     @given(st.data())
     def test_stated_items_stay_private_ones_stay_private_and_nothing_is_lost(
         self, data: st.DataObject
@@ -551,7 +550,6 @@ class TestWhateverAModelSays:
         shown = report.text(in_private=False)
         assert not any(secret in normalise(shown) for secret in secrets)
 
-    @MODEST
     @given(st.data())
     def test_the_counts_are_what_happened(self, data: st.DataObject) -> None:
         diary = data.draw(memories())
@@ -562,7 +560,6 @@ class TestWhateverAModelSays:
         assert len(diary.view.conflicts) - len(before.conflicts) == report.questions
         assert bool(report.summary) == (len(diary.commits) > before.commits)
 
-    @MODEST
     @given(st.data())
     def test_a_second_time_the_same_changes_nothing_more(self, data: st.DataObject) -> None:
         diary = data.draw(memories())

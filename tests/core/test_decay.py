@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.decay import Decay, due, expired, idle_days, idle_fade, recency, roll_survival
 from discoclaw.core.item import KINDS, STANDING, Item
-from tests.core.builders import DAY, MODEST, NOW, item
+from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "knowledge.json").read_text("utf-8"))
@@ -153,7 +153,6 @@ class TestFate:
     def test_what_is_set_aside_already_does_not_roll(self) -> None:
         assert lost([replace(old("a"), status="deprecated")], 0.0, never) == ([], [])
 
-    @MODEST
     @given(ITEMS, st.floats(0, 1), st.floats(0.5, 300), st.integers(0, 2**32))
     def test_each_rolls_once_and_the_rest_is_left_alone(
         self, items: list[Item], chance: float, days: float, seed: int
@@ -176,7 +175,6 @@ class TestFate:
         assert len(rolls) == len(eligible)
         assert len(kept) == sum(one < chance for one in rolls)
 
-    @MODEST
     @given(ITEMS, st.randoms(use_true_random=False))
     def test_the_same_numbers_give_the_same_fate_in_whatever_order(
         self, items: list[Item], shuffled: random.Random
@@ -190,7 +188,6 @@ class TestFate:
 
         assert both(items) == both(other)
 
-    @MODEST
     @given(ITEMS)
     def test_the_two_ends_of_chance(self, items: list[Item]) -> None:
         roll = random.Random(5).random
@@ -218,7 +215,6 @@ class TestThingsOfTheDay:
 class TestWhenSomethingIsDue:
     RULES = Decay(max_age_s=7 * 86_400, max_idle_days=WINDOW)
 
-    @MODEST
     @given(ITEMS)
     def test_nothing_leaves_before_and_something_may_right_after(self, items: list[Item]) -> None:
         when = due(items, {}, {}, self.RULES)

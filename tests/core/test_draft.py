@@ -16,7 +16,6 @@ from discoclaw.core.patch import Patch
 from discoclaw.core.view import EMPTY
 from tests.core.builders import (
     DAY,
-    FEW,
     NOW,
     PUBLIC_MESSAGE,
     Diary,
@@ -28,6 +27,7 @@ from tests.core.builders import (
     stated,
 )
 from tests.core.test_view import HISTORIES, live
+from tests.examples import FEW
 
 
 @pytest.fixture

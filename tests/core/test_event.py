@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import LedgerDamaged, NewerSchema, Refused
 from discoclaw.core.event import Commit, Event, decode_line, encode_line
 from discoclaw.core.view import fold
-from tests.core.builders import MODEST
 from tests.tables import each_row
 
 WHEN = "2026-02-03T16:29:35.000Z"
@@ -218,7 +217,6 @@ class TestALineComesBackAsItWasWritten:
         assert line.count(b"\n") == 1
         assert "Pythön 🐍" in line.decode("utf-8")
 
-    @MODEST
     @given(
         st.lists(
             st.builds(
@@ -369,13 +367,11 @@ class TestAMalformedLineIsDamage:
         with pytest.raises(NewerSchema, match="does not know"):
             decode_line(json.dumps({**RECORD, "type": kind}).encode())
 
-    @MODEST
     @given(st.binary(max_size=60))
     def test_random_bytes(self, line: bytes) -> None:
         with pytest.raises((LedgerDamaged, NewerSchema)):
             decode_line(line)
 
-    @MODEST
     @given(st.data())
     def test_a_good_line_with_a_few_bytes_changed(self, data: st.DataObject) -> None:
         line = bytearray(encode_line(FULL))
@@ -484,7 +480,6 @@ class TestWhatVerifiesCanBeUsed:
         assert len(held.text.splitlines()) == 1
         assert 0 < len(held.text) <= 1000
 
-    @MODEST
     @given(
         st.fixed_dictionaries(
             {

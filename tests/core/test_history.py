@@ -32,9 +32,7 @@ from discoclaw.core.view import EMPTY, fold
 from tests.core.builders import (
     DEEDS,
     DEEDS_AND_REVERTS,
-    FEW,
     MINUTE,
-    MODEST,
     MORE_DEEDS,
     NOW,
     Chronicle,
@@ -43,6 +41,7 @@ from tests.core.builders import (
     stated,
     told,
 )
+from tests.examples import FEW
 from tests.tables import each_row
 
 LATER = st.sampled_from([0, 1, 7, MINUTE, 50 * MINUTE])
@@ -177,7 +176,6 @@ class TestTwoReplicasAreUnited:
         on_main = {key for key, held in both.commits.items() if held.branch == "main"}
         assert on_main == {held.id for held in both.chain(both.branch("main").head)} & on_main
 
-    @MODEST
     @given(st.lists(st.integers(0, 99), unique=True), st.lists(st.integers(100, 199), unique=True), LATER)
     def test_main_keeps_what_both_sides_added(self, here: list[int], there: list[int], later: int) -> None:
         start = Chronicle()
@@ -514,7 +512,6 @@ class TestTheNameOfABranch:
             branch_name(name)
         str(refusal.value).encode()
 
-    @MODEST
     @given(st.text(st.characters(), max_size=40))
     def test_a_name_that_is_taken_is_taken_as_it_is(self, name: str) -> None:
         try:
@@ -668,7 +665,6 @@ class TestNamingACommit:
             with pytest.raises(Refused, match="the branch 'main' has no commits yet"):
                 history.commit(wanted)
 
-    @MODEST
     @given(st.text(st.characters(), max_size=40))
     def test_any_text_names_a_commit_or_is_refused(self, wanted: str) -> None:
         chronicle = Chronicle()
@@ -891,7 +887,6 @@ class TestTamperingWithARefIsFound:
         with pytest.raises(LedgerDamaged, match=f"ref {made.id} does not match its content"):
             record_of_json({**self.line(), "branch": "coding"})
 
-    @MODEST
     @given(st.data())
     def test_any_byte_of_its_line(self, data: st.DataObject) -> None:
         line = bytearray(encode_line(little_history()[1]))
@@ -1096,7 +1091,6 @@ class TestForgedRecordsDoNoHarm:
         },
     )
 
-    @MODEST
     @given(
         st.lists(
             st.tuples(

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.idle import IdleMap
-from tests.core.builders import MODEST
 
 
 class TestIdleEntriesAreLetGo:
@@ -51,7 +50,6 @@ class TestIdleEntriesAreLetGo:
         rooms.drop("a")
         assert len(rooms) == 0
 
-    @MODEST
     @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 7)), max_size=20), st.integers(0, 20))
     def test_what_is_left_are_the_keys_used_within_the_limit(
         self, uses: list[tuple[str, int]], limit: int

@@ -27,7 +27,7 @@ from discoclaw.core.item import (
     tidy_tags,
 )
 from discoclaw.core.text import collapse
-from tests.core.builders import ANY_TEXT, MODEST, NOW, item
+from tests.core.builders import ANY_TEXT, NOW, item
 from tests.tables import each_row
 
 STATED = Facets(author="stated")
@@ -48,7 +48,6 @@ class TestIdsArePublished:
     def test_an_id_can_be_derived_from_any_text(self) -> None:
         assert item_id("fact", "\ud83d").startswith("durable-")
 
-    @MODEST
     @given(st.text(max_size=20), st.sampled_from(KINDS))
     def test_white_space_and_case_of_ascii_do_not_matter_but_the_kind_does(
         self, text: str, kind: str
@@ -70,7 +69,6 @@ class TestLinesArePublished:
             )
             assert durable_line(held) == case["line"]
 
-    @MODEST
     @given(ANY_TEXT, ANY_TEXT, ANY_TEXT)
     def test_a_line_is_one_line_whatever_was_remembered(self, text: str, channel: str, message: str) -> None:
         source = {"type": "discord", "channelId": channel, "messageId": message}
@@ -109,7 +107,6 @@ class TestTheSixtyPercentRule:
         assert not matches("tea", "green tea")
         assert not matches("tea", "")
 
-    @MODEST
     @given(st.text("aB ä\n", min_size=1, max_size=20).filter(collapse))
     def test_a_text_always_matches_itself_in_any_case(self, text: str) -> None:
         assert matches(text, text.swapcase())
@@ -135,7 +132,6 @@ class TestKindAndTextAreChecked:
         with pytest.raises(Refused, match=f"at most {MAX_TEXT}"):
             check_text("x" * (MAX_TEXT + 1))
 
-    @MODEST
     @given(ANY_TEXT)
     def test_a_checked_text_is_one_line_that_stays_as_it_is(self, text: str) -> None:
         checked = check_text(f"x{text}")
@@ -155,7 +151,6 @@ class TestTags:
         assert len(tidy_tags([f"tag{i}" for i in range(100)])) == MAX_TAGS
         assert tidy_tags(["x" * 1000]) == ("x" * MAX_TAG,)
 
-    @MODEST
     @given(st.lists(st.text("aB \u00a0İß", max_size=60), max_size=20))
     def test_tidy_tags_stay_as_they_are(self, tags: list[str]) -> None:
         assert tidy_tags(tidy_tags(tags)) == tidy_tags(tags)
@@ -171,7 +166,6 @@ class TestAnItemInAFile:
             "id", "kind", "text", "tags", "status", "source", "createdAt", "updatedAt",
         ]  # fmt: skip
 
-    @MODEST
     @given(ANY_TEXT, st.sampled_from(KINDS), st.lists(st.text(max_size=60), max_size=5), st.booleans())
     def test_it_comes_back_as_it_was_written(
         self, text: str, kind: str, tags: list[str], discord: bool
@@ -228,7 +222,6 @@ class TestAnItemInAFile:
         with pytest.raises(Refused, match=r"\w"):
             from_json(value)
 
-    @MODEST
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,

@@ -28,8 +28,6 @@ from discoclaw.core.view import View
 from tests.core.builders import (
     DEEDS,
     DEEDS_AND_REVERTS,
-    FEW,
-    MODEST,
     MORE_DEEDS,
     NOW,
     PUBLIC_MESSAGE,
@@ -40,6 +38,7 @@ from tests.core.builders import (
     stated,
     told,
 )
+from tests.examples import FEW
 from tests.tables import each_row
 
 RANKS = get_args(Sensitivity)
@@ -166,7 +165,7 @@ def plain_of(items: Mapping[str, Item]) -> dict[str, Plain]:
 
 
 class TestAThreeWayMergeIsWhatANaiveOneMakes:
-    @settings(max_examples=2 * settings.default.max_examples, deadline=None)
+    @settings(max_examples=2 * settings.default.max_examples)
     @given(POINTS)
     def test_for_any_three_points(self, points: Any) -> None:
         base, ours, theirs = points
@@ -183,7 +182,6 @@ class TestAThreeWayMergeIsWhatANaiveOneMakes:
         assert plain_of(merged) == wanted
         assert {(clash.ours or clash.theirs).id for clash in clashes} == clashing  # type: ignore[union-attr]
 
-    @MODEST
     @given(POINTS)
     def test_who_changed_nothing_gets_what_the_other_has(self, points: Any) -> None:
         base, _, theirs = points
@@ -911,7 +909,6 @@ class TestACherryPick:
 
 
 class TestARevert:
-    @MODEST
     @given(DEEDS_AND_REVERTS)
     def test_of_the_newest_commit_says_what_was_said_before_it(self, deeds: Any) -> None:
         chronicle = live(Chronicle(), deeds)

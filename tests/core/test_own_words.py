@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.own_words import as_mention, holds_others, is_quoted, own_words, split_added
-from tests.core.builders import ANY_TEXT, FEW
+from tests.core.builders import ANY_TEXT
+from tests.examples import FEW
 from tests.tables import each_row
 
 OTHERS = "Ben hates all cats"

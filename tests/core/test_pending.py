@@ -17,19 +17,8 @@ from discoclaw.core.item import Facets, Source
 from discoclaw.core.patch import Patch
 from discoclaw.core.pending import MOST_PENDING, is_proposal
 from discoclaw.core.view import View, fold
-from tests.core.builders import (
-    DEEDS,
-    FEW,
-    NOW,
-    WORDS,
-    Chronicle,
-    Diary,
-    inferred,
-    live,
-    proposed,
-    shown,
-    stated,
-)
+from tests.core.builders import DEEDS, NOW, WORDS, Chronicle, Diary, inferred, live, proposed, shown, stated
+from tests.examples import FEW
 from tests.tables import each_row
 
 TEA, COFFEE = "User likes tea.", "User likes coffee."

@@ -17,7 +17,6 @@ from discoclaw.core.policy import (
     resolve,
     should_respond,
 )
-from tests.core.builders import MODEST
 from tests.tables import each_row
 
 LAYERS = st.lists(
@@ -47,7 +46,6 @@ class TestLayersAreResolvedFieldByField:
         assert resolve([{}, {}, everywhere], settings) == Policy("owner", 50)
         assert resolve([{}, {}, {"context_history": 1}], settings) == Policy("mention", 1)
 
-    @MODEST
     @given(LAYERS)
     def test_the_first_layer_that_sets_a_field_wins_it(self, layers: list[Any]) -> None:
         modes = [layer["respond_mode"] for layer in layers if "respond_mode" in layer]
@@ -56,7 +54,6 @@ class TestLayersAreResolvedFieldByField:
             [*modes, DEFAULT.respond_mode][0], [*counts, DEFAULT.context_history][0]
         )
 
-    @MODEST
     @given(LAYERS, LAYERS)
     def test_layers_can_be_resolved_in_two_steps(self, upper: list[Any], lower: list[Any]) -> None:
         assert resolve(upper, resolve(lower)) == resolve([*upper, *lower])

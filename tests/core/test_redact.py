@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.redact import _table, folded, redact
-from tests.core.builders import MODEST
 from tests.tables import each_row
 
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
@@ -292,7 +291,6 @@ class TestDisguises:
         known = redact(text, known_hex={HEX})
         assert (known.text, known.redacted, known.flagged) == (text, False, False)
 
-    @MODEST
     @given(AROUND, BETWEEN, disguises(), BETWEEN, AROUND)
     def test_no_longer_piece_of_a_secret_survives(
         self, before: str, one: str, secret: tuple[str, str], other: str, after: str
@@ -306,7 +304,6 @@ class TestDisguises:
         again = redact(done.text)
         assert (again.text, again.redacted, again.flagged) == (done.text, False, False)
 
-    @MODEST
     @given(st.text(st.sampled_from([*SHOWN, *" .-\nabжд漢"]), max_size=200))
     def test_text_of_such_characters_without_a_key_comes_back_unchanged(self, text: str) -> None:
         done = redact(text)
@@ -330,7 +327,6 @@ class TestDisguises:
 
 
 class TestRedaction:
-    @MODEST
     @given(AROUND, BETWEEN, SECRETS, BETWEEN, AROUND)
     def test_no_longer_piece_of_a_secret_survives(
         self, before: str, one: str, secret: str, other: str, after: str
@@ -340,7 +336,6 @@ class TestRedaction:
         pieces = {secret[i : i + 20] for i in range(len(secret) - 19)} - {"-----BEGIN PRIVATE KEY-----"}
         assert [piece for piece in pieces if piece in done.text and piece not in before + after] == []
 
-    @MODEST
     @given(AROUND, BETWEEN, SECRETS | st.just(HEX), BETWEEN, AROUND)
     def test_what_was_redacted_once_stays_as_it_is(
         self, before: str, one: str, secret: str, other: str, after: str
@@ -350,7 +345,6 @@ class TestRedaction:
         assert again.text == once.text
         assert (again.redacted, again.flagged) == (False, False)
 
-    @MODEST
     @given(st.text(max_size=200))
     def test_text_without_secrets_comes_back_unchanged(self, text: str) -> None:
         done = redact(text)

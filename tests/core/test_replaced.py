@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from discoclaw.core.item import Item, Source
 from discoclaw.core.replaced import alike, ends, newest_first
 from discoclaw.core.words import Gist, gist_of
-from tests.core.builders import DAY, MODEST, NOW, item
+from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row
 
 
@@ -149,7 +149,6 @@ ITEMS = st.lists(
 
 
 class TestAlways:
-    @MODEST
     @given(ITEMS, st.randoms(use_true_random=False))
     def test_the_order_of_the_items_makes_no_difference(
         self, items: list[Item], chance: random.Random
@@ -159,7 +158,6 @@ class TestAlways:
         assert alike(shuffled, gist) == alike(items, gist)
         assert ended(*shuffled) == ended(*items)
 
-    @MODEST
     @given(ITEMS)
     def test_only_something_newer_ends_an_item(self, items: list[Item]) -> None:
         by_id = {one.id: one for one in items}
@@ -167,7 +165,6 @@ class TestAlways:
         newest = min(items, key=lambda one: (-one.updated_at, one.id), default=None)
         assert newest is None or newest.id not in ended(*items)
 
-    @MODEST
     @given(ITEMS)
     def test_nothing_is_lost_or_doubled(self, items: list[Item]) -> None:
         ordered = newest_first(items, alike(items, gist))

@@ -14,7 +14,6 @@ from discoclaw.core.view import EMPTY, Conflict, View
 from tests.core.builders import (
     DAY,
     DEEDS_AND_REVERTS,
-    FEW,
     NOW,
     PUBLIC_MESSAGE,
     Chronicle,
@@ -24,6 +23,7 @@ from tests.core.builders import (
     question,
     stated,
 )
+from tests.examples import FEW
 from tests.tables import each_row
 
 

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.titles import ShortIds
-from tests.core.builders import ANY_TEXT, FEW
+from tests.core.builders import ANY_TEXT
+from tests.examples import FEW
 from tests.tables import each_row
 
 IDS = st.lists(ANY_TEXT, max_size=12)

@@ -18,7 +18,7 @@ from discoclaw.core.text import (
     utf16_prefix,
 )
 from discoclaw.core.times import date_of, iso_ms, ms_of_iso, valid_ms
-from tests.core.builders import ANY_TEXT, MODEST
+from tests.core.builders import ANY_TEXT
 from tests.tables import each_row
 
 LAST_MS = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
@@ -34,7 +34,6 @@ class TestWhiteSpaceIsThatOfJavaScript:
     def test_what_only_python_calls_white_space_is_a_character_like_others(self, other: str) -> None:
         assert normalise(f"a{other}b{other}") == f"a{other}b{other}"
 
-    @MODEST
     @given(ANY_TEXT)
     def test_both_forms_are_final(self, text: str) -> None:
         assert collapse(collapse(text)) == collapse(text)
@@ -42,12 +41,10 @@ class TestWhiteSpaceIsThatOfJavaScript:
 
 
 class TestLengthsAreUtf16Units:
-    @MODEST
     @given(ANY_TEXT)
     def test_the_length_is_that_of_the_encoded_text(self, text: str) -> None:
         assert utf16_length(text) == len(text.encode("utf-16-le", "surrogatepass")) // 2
 
-    @MODEST
     @given(st.text("ab🦀é漢", max_size=30), st.integers(-2, 70))
     @pytest.mark.design(240, 247)
     def test_a_prefix_is_never_over_and_never_shorter_than_it_must_be(self, text: str, units: int) -> None:
@@ -60,7 +57,6 @@ class TestLengthsAreUtf16Units:
         assert utf16_prefix("a🦀", 2) == "a"
         assert utf16_prefix("a🦀", 3) == "a🦀"
 
-    @MODEST
     @given(st.text("ab 🦀é漢\n", max_size=30), st.integers(0, 70))
     def test_clipped_text_fits_and_shows_that_something_is_missing(self, text: str, units: int) -> None:
         clipped = clip(text, units)
@@ -77,7 +73,6 @@ class TestLengthsAreUtf16Units:
 
 
 class TestScrubbedTextCanBeWritten:
-    @MODEST
     @given(ANY_TEXT)
     def test_it_encodes_as_utf8_and_holds_no_nul(self, text: str) -> None:
         clean = scrub(text)
@@ -85,7 +80,6 @@ class TestScrubbedTextCanBeWritten:
         assert "\x00" not in clean
         assert scrub(clean) == clean
 
-    @MODEST
     @given(st.text("ab🦀\ufeff\ud83d漢", max_size=20))
     def test_only_the_lone_surrogates_are_replaced(self, text: str) -> None:
         assert scrub(text) == text.replace("\ud83d", "\ufffd")
@@ -93,7 +87,6 @@ class TestScrubbedTextCanBeWritten:
     def test_two_halves_of_one_character_become_that_character(self) -> None:
         assert scrub("\ud83e\udd80") == "🦀"
 
-    @MODEST
     @given(st.text(max_size=40))
     def test_other_text_comes_back_as_it_was(self, text: str) -> None:
         assert scrub(text) == text.replace("\x00", "")
@@ -104,7 +97,6 @@ class TestSessionKeysBecomeFileNames:
         for case in durable_vectors["session_files"]:
             assert safe_key(case["key"]) + ".json" == case["file"]
 
-    @MODEST
     @given(ANY_TEXT)
     def test_a_name_never_leaves_its_folder(self, key: str) -> None:
         assert re.fullmatch(r"[A-Za-z0-9:_-]*", safe_key(key))
@@ -144,7 +136,6 @@ class TestASpeakersNameCanForgeNothing:
     def test_a_name_of_blanks_is_no_name(self, name: str) -> None:
         assert speaker(name) == "someone"
 
-    @MODEST
     @given(ANY_TEXT)
     def test_no_name_at_all_opens_a_bracket_breaks_a_line_or_grows_long(self, name: str) -> None:
         shown = speaker(name)
@@ -157,7 +148,6 @@ class TestASpeakersNameCanForgeNothing:
 
 
 class TestTimes:
-    @MODEST
     @given(st.integers(0, LAST_MS))
     def test_milliseconds_come_back_from_their_text(self, ms: int) -> None:
         text = iso_ms(ms)
@@ -165,7 +155,6 @@ class TestTimes:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text)
         assert text[:10] == date_of(ms)
 
-    @MODEST
     @given(st.integers(0, LAST_MS), st.integers(0, LAST_MS))
     def test_texts_sort_like_the_times_they_tell(self, one: int, other: int) -> None:
         assert (iso_ms(one) < iso_ms(other)) == (one < other)

@@ -12,7 +12,8 @@ from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import KINDS, item_id
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import EMPTY, View, fold
-from tests.core.builders import FEW, NOW, Diary, as_file, inferred, item, stated
+from tests.core.builders import NOW, Diary, as_file, inferred, item, stated
+from tests.examples import FEW
 
 WORDS = ["likes tea", "Likes  TEA", "likes coffee", "works at Acme", "lives in Oslo", "two\nlines", "", "ok"]
 

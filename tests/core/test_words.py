@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discoclaw.core.languages import ENGLISH_TOO
 from discoclaw.core.words import STOP_WORDS, _stem, fold, guess, terms
-from tests.core.builders import ANY_TEXT, MODEST
+from tests.core.builders import ANY_TEXT
 from tests.tables import each_row
 
 
@@ -133,22 +133,18 @@ class TestNoTextIsTooMuch:
         assert len(terms(text)) >= len(text) // 2
         assert time.perf_counter() - begin < 2
 
-    @MODEST
     @given(ANY_TEXT)
     def test_any_text_gives_terms_that_are_not_empty_and_no_stop_words(self, text: str) -> None:
         assert all(term and not term.isspace() for term in terms(text))
 
-    @MODEST
     @given(st.text(max_size=40))
     def test_case_is_no_difference(self, text: str) -> None:
         assert terms(text.casefold()) == terms(text)
 
-    @MODEST
     @given(st.text("qx7 漢字.'-+", max_size=30), st.text("qx7 漢字.'-+", max_size=30))
     def test_texts_side_by_side_have_the_terms_of_both(self, one: str, other: str) -> None:
         assert terms(f"{one} {other}") == terms(one) + terms(other)
 
-    @MODEST
     @given(st.text(max_size=40))
     def test_folding_is_final(self, text: str) -> None:
         assert fold(fold(text)) == fold(text)

@@ -16,7 +16,7 @@ from discoclaw.core import zones
 from discoclaw.core.item import Item
 from discoclaw.core.times import valid_ms
 from discoclaw.core.zones import day, local, minute, names_like, now, own_zone, text_of, zone_named, zone_of
-from tests.core.builders import ANY_TEXT, DAY, MODEST, NOW, item
+from tests.core.builders import ANY_TEXT, DAY, NOW, item
 from tests.tables import each_row
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -107,12 +107,10 @@ class TestTheClock:
         assert minute(ms, zone(name)) == shown[:20]
         assert day(ms, zone(name)) == shown[:14]
 
-    @MODEST
     @given(st.integers(0, LAST_MS - DAY), ZONES)
     def test_shows_no_time_that_does_not_exist_and_loses_none(self, ms: int, somewhere: ZoneInfo) -> None:
         assert local(ms, somewhere) - EPOCH == timedelta(milliseconds=ms)
 
-    @MODEST
     @given(st.one_of(st.integers(), st.integers(-(10**14), 10**15)), ZONES)
     def test_shows_something_for_every_number(self, ms: int, somewhere: ZoneInfo) -> None:
         assert now(ms, somewhere).startswith(minute(ms, somewhere))
@@ -124,7 +122,6 @@ class TestTheClock:
         assert now(10**30, UTC) == "Fri 9999-12-31 23:59 (UTC+00:00)"
         assert now(-(10**30), UTC) == "Mon 0001-01-01 00:00 (UTC+00:00)"
 
-    @MODEST
     @given(st.integers(-1, LAST_MS), ZONES)
     def test_never_goes_back_to_an_earlier_day_by_itself(self, ms: int, somewhere: ZoneInfo) -> None:
         before, after = local(ms, somewhere), local(ms + 1, somewhere)
@@ -263,7 +260,6 @@ class TestNames:
     def test_that_are_none(self, typed: str) -> None:
         assert zone_named(typed) is None
 
-    @MODEST
     @given(ANY_TEXT)
     def test_of_any_characters_are_looked_up_and_not_opened(self, typed: str) -> None:
         found = zone_named(typed)

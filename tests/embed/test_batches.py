@@ -1,13 +1,12 @@
 """Texts for one request each."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.embed.providers import MAX_BYTES, MAX_TEXT_CHARS, MAX_TEXTS, batches
 
 
 class TestBatches:
-    @settings(max_examples=50, deadline=None)
     @given(st.lists(st.integers(0, 9_000), max_size=150), st.sampled_from("aü漢🐦"))
     def test_hold_every_text_once_in_order_and_no_more_than_they_may(
         self, lengths: list[int], letter: str

@@ -2,7 +2,7 @@
 
 from importlib import resources
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.embed.local import tokens, vocabulary
@@ -43,7 +43,6 @@ class TestTokens:
         assert len(found) == 128
         assert (found[0], found[-1]) == (101, 102)
 
-    @settings(deadline=None)
     @given(st.text(max_size=300))
     def test_any_text_has_a_beginning_and_an_end(self, text: str) -> None:
         found = tokens(text, VOCABULARY, most=32)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
@@ -70,7 +70,6 @@ class TestNeighbours:
         found = near.of(same_words[0].id)
         assert found == [one.id for one in same_words[:-6:-1]]
 
-    @settings(max_examples=20, deadline=None)
     @given(st.permutations(range(60)))
     def test_do_not_depend_on_the_order_of_storing(self, order: list[int]) -> None:
         dice = random.Random(3)
@@ -137,7 +136,6 @@ class TestAPlan:
         plan = planned(view(known), {known[0].id}, Meanings(Matrix(vectors), 1.0))
         assert plan.batches == planned(view(known), {known[0].id}).batches
 
-    @settings(max_examples=25, deadline=None)
     @given(
         st.lists(st.sampled_from([40, 200, 900]), min_size=2, max_size=120),
         st.lists(st.sampled_from(["normal", "private", "confidential"]), min_size=120, max_size=120),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.consent import NEVER, UNLIMITED, Consent
@@ -16,9 +16,9 @@ from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.message import Entry
 from discoclaw.core.purge import erasing
 from discoclaw.memory.subjects.store import Memory
+from discoclaw.search import archive as archives
 from discoclaw.search.archive import (
     CANDIDATES,
-    MOST_SCORED,
     Amend,
     Archive,
     Change,
@@ -29,6 +29,7 @@ from discoclaw.search.archive import (
 )
 from discoclaw.session.archiving import words_of
 from discoclaw.store import database
+from tests.examples import FEW
 from tests.memory.archives import InFile, emptied, rows, sound
 from tests.memory.kit import NOW, Clock, refusing
 from tests.tables import naming
@@ -176,7 +177,7 @@ class TestRowsAndIndex:
     )
     changes = st.one_of(puts, st.builds(Amend, ids, people, texts), st.builds(Drop, ids))
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+    @FEW
     @given(
         batches=st.lists(
             st.one_of(
@@ -268,10 +269,16 @@ class TestWhoSeesWhat:
                 assert found(archive, "zebra", visible=Visible(frozenset({hostile}), dm_of=hostile)) == []
                 assert archive.present([hostile, "58"]) == {"58"}
 
-    def test_a_common_word_is_looked_for_where_one_may_look(self, archive: Archive) -> None:
+    @pytest.fixture
+    def most_scored(self, monkeypatch: pytest.MonkeyPatch) -> int:
+        """How many messages are ranked one by one, here where there are few."""
+        monkeypatch.setattr(archives, "MOST_SCORED", 3 * CANDIDATES)
+        return archives.MOST_SCORED
+
+    def test_a_common_word_is_looked_for_where_one_may_look(self, archive: Archive, most_scored: int) -> None:
         """What is said everywhere must not fill all places of what may be seen."""
         both = [{"channel_id": one, "group_id": one, "session_key": f"discord:{one}"} for one in ("58", "59")]
-        many = MOST_SCORED + 50
+        many = most_scored + 50
         write(archive, Put(said(1, "zebra here")))
         write(archive, *[Put(said(number, "zebra there", **both[number % 2])) for number in range(2, many)])
         assert found(archive, "zebra") == ["zebra here"]
@@ -280,8 +287,8 @@ class TestWhoSeesWhat:
         newest = [str(number) for number in reversed(range(many - CANDIDATES, many))]
         assert [one.id for one in looked.entries][:CANDIDATES] == newest
 
-    def test_rare_terms_choose_and_common_ones_fill_up(self, archive: Archive) -> None:
-        crowd = [Put(said(number, f"zebra {number}")) for number in range(1, MOST_SCORED + 50)]
+    def test_rare_terms_choose_and_common_ones_fill_up(self, archive: Archive, most_scored: int) -> None:
+        crowd = [Put(said(number, f"zebra {number}")) for number in range(1, most_scored + 50)]
         write(archive, *crowd, Put(said(90_000, "a quagga alone")))
         texts = found(archive, "zebra", "quagga")
         assert texts[0] == "a quagga alone"

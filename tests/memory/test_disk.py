@@ -13,7 +13,6 @@ from discoclaw.store.files import session_name
 from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Log, drop
 from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.store.sqlite import SqliteDisk
-from tests.memory.budgets import FEW
 from tests.memory.kit import ANN, BOB, STAMP
 
 pytestmark = pytest.mark.every_store
@@ -237,7 +236,6 @@ class TestFilling:
 
 class TestWhateverIsDone:
     @given(acts=_ACTS)
-    @FEW
     def test_both_stores_hold_the_same_bytes_under_the_same_names(
         self, tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, str, list[bytes]]]
     ) -> None:

@@ -17,7 +17,6 @@ from discoclaw.core.item import KINDS, MANUAL, Item, Source
 from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.subjects.durable_file import DurableFile, Renderer, Unreadable, parse, render
 from discoclaw.memory.subjects.store import Memory
-from tests.memory.budgets import FEW, MODEST
 from tests.memory.kit import (
     ANN,
     NOW,
@@ -130,7 +129,6 @@ class TestItsBytesAreAContract:
         await memory.change(ANN, "why", lambda draft: draft.deprecate(held, heard()))
         assert durable_of(memory).read_text(encoding="utf-8") == GOLDEN
 
-    @MODEST
     @given(st.lists(ITEMS, max_size=6), st.randoms(use_true_random=False))
     def test_they_are_what_json_writes_with_an_indent_of_two(
         self, items: list[Item], chance: random.Random
@@ -283,7 +281,6 @@ class TestAnythingMayStandInIt:
                 assert [str(item.source) for item in parsed.items] == ["manual"]
 
     @given(content=HOSTILE_FILE | st.binary(max_size=30))
-    @MODEST
     def test_reading_it_gives_items_or_one_of_two_errors(self, content: bytes) -> None:
         try:
             parsed = parse(content, now_ms=NOW)
@@ -292,7 +289,6 @@ class TestAnythingMayStandInIt:
         assert all(item.text for item in parsed.items)
 
     @given(content=HOSTILE_FILE)
-    @FEW
     async def test_it_never_stops_a_reply_and_is_never_lost(
         self, tmp_path_factory: pytest.TempPathFactory, content: bytes
     ) -> None:

@@ -32,7 +32,6 @@ from discoclaw.memory.subjects import ledger
 from discoclaw.store.files import session_name
 from discoclaw.store.port import INTENTS
 from tests.loops.tidying import Tidier
-from tests.memory.budgets import FEW
 from tests.memory.erase_child import erase_full
 from tests.memory.kills import chosen
 from tests.memory.kit import NOW, REPOSITORY, fingerprint, lines_of, listening, remember, texts, told_by
@@ -129,7 +128,6 @@ class TestEveryByteGoes:
         assert (await full.cursors.get("transparency"))["820000000000000288"] == "80"
 
     @given(st.lists(st.from_regex(r"[1-9][0-9]{0,3}", fullmatch=True), min_size=2, max_size=5, unique=True))
-    @FEW
     def test_ids_that_begin_or_end_alike_are_different_people(
         self, tmp_path_factory: pytest.TempPathFactory, ids: list[str]
     ) -> None:

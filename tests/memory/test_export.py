@@ -15,7 +15,7 @@ from discoclaw.core.event import Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, item_id
 from discoclaw.memory.exchange.export import export_json, export_markdown, export_objects, write_objects
-from tests.core.builders import FEW
+from tests.examples import FEW
 from tests.memory.child import full_at
 from tests.memory.kit import ANN, NOW, fingerprint, heard
 from tests.memory.replicas import HISTORIES, STATED, Replica

@@ -21,7 +21,6 @@ from discoclaw.store.files import (
 )
 from discoclaw.store.plain import FileDocuments
 from tests.memory import child
-from tests.memory.budgets import MODEST
 from tests.memory.kit import REPOSITORY, STAMP, Doomed, told_by
 from tests.tables import naming
 
@@ -117,14 +116,12 @@ class TestNoNameLeavesItsFolder:
                 safe_id(name)
 
     @given(name=st.text(st.characters(), max_size=80))
-    @MODEST
     def test_an_id_that_is_accepted_is_the_file_name(self, name: str) -> None:
         with contextlib.suppress(MemoryFault):
             assert Path("/folder", safe_id(name)).relative_to("/folder").parts == (name,)
 
     @pytest.mark.design(205)
     @given(key=st.text(st.one_of(st.characters(), st.sampled_from("./\\:-\0")), max_size=80))
-    @MODEST
     def test_any_session_key_names_a_file_in_the_folder(self, key: str) -> None:
         path = Path("/folder") / session_name(key)
         assert path.parent == Path("/folder")

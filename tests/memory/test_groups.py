@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, Origin
@@ -31,9 +31,9 @@ from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import GROUPS, INTENTS, PROFILES
 from tests.cli.shell import Shell
+from tests.examples import FEW
 from tests.loops.tidying import Tidier
 from tests.memory.backups import written
-from tests.memory.budgets import FEW
 from tests.memory.kit import (
     NOW,
     STAMP,
@@ -642,7 +642,7 @@ class TestWhoeverSaidWhat:
     @given(
         st.lists(st.tuples(st.sampled_from("abc"), st.sets(st.sampled_from("123"), min_size=1)), max_size=8)
     )
-    @settings(FEW, max_examples=12)
+    @FEW
     def test_nobody_who_is_erased_is_in_any_group_and_nothing_of_others_is_lost(
         self, tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, set[str]]]
     ) -> None:

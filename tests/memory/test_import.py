@@ -31,9 +31,8 @@ from discoclaw.memory.subjects import durable_file
 from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import graph, text
-from tests.core.builders import FEW as PURE_FEW
 from tests.core.test_event import sealed_event, sealed_line
-from tests.memory.budgets import FEW
+from tests.examples import FEW
 from tests.memory.kit import ANN, BOB, NOW, durable_of, fingerprint, heard, ledger_of, refusal, remember
 from tests.memory.replicas import HISTORIES, STATED, STEPS, Replica, Step, pictures
 
@@ -93,7 +92,6 @@ FORMATS: dict[str, Callable[[History], Imported]] = {
 class TestRoundTrips:
     @pytest.mark.parametrize("form", FORMATS)
     @given(history=HISTORIES)
-    @FEW
     def test_into_an_empty_memory_comes_the_identical_history(self, form: str, history: History) -> None:
         new = Replica(NOW + DAY)
         report = new.take_in(FORMATS[form](history))
@@ -105,7 +103,6 @@ class TestRoundTrips:
         assert pictures(new.history) == pictures(history)
 
     @given(history=HISTORIES)
-    @FEW
     def test_a_folder_gives_the_same_as_its_zip(self, history: History, tmp_path_factory: Any) -> None:
         folder = tmp_path_factory.mktemp("export") / "out"
         write_objects(history, folder)
@@ -115,7 +112,6 @@ class TestRoundTrips:
 
     @pytest.mark.parametrize("form", FORMATS)
     @given(history=HISTORIES, steps=STEPS)
-    @FEW
     def test_a_second_time_adds_nothing(self, form: str, history: History, steps: list[Step]) -> None:
         ann = Replica(NOW + DAY).act(steps)
         ann.take_in(FORMATS[form](history))
@@ -124,7 +120,6 @@ class TestRoundTrips:
         assert ann.history.records == before
 
     @given(shared=STEPS, here=STEPS, there=STEPS)
-    @FEW
     def test_two_replicas_come_to_say_the_same(
         self, shared: list[Step], here: list[Step], there: list[Step]
     ) -> None:
@@ -138,7 +133,7 @@ class TestRoundTrips:
         assert not {*ids(origin.history.records)} - {*ids(one.history.records)}
 
     @given(here=STEPS, there=STEPS)
-    @PURE_FEW
+    @FEW
     def test_no_record_of_ours_is_lost_and_one_ref_says_what_was_done(
         self, here: list[Step], there: list[Step]
     ) -> None:
@@ -337,7 +332,6 @@ class TestMemoriesWithoutHistory:
         assert list(new.history.shown().items.values()) == list(ann.history.shown().items.values())
 
     @given(history=HISTORIES)
-    @FEW
     def test_a_second_time_adds_nothing(self, history: History) -> None:
         ann = Replica(NOW + DAY)
         content = as_json(history, history_too=False)

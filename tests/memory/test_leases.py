@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import LeaseLost
@@ -172,7 +172,6 @@ def tables(postgres: "Postgres") -> Iterator[str]:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_lease_ever_has_two_holders_that_count_and_nobody_is_replaced_while_writing(
     tables: str, seed: int
 ) -> None:

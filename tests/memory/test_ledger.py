@@ -15,7 +15,6 @@ from discoclaw.core.view import fold
 from discoclaw.memory.subjects.ledger import Damage, Loaded, read
 from discoclaw.memory.subjects.subject import Subject
 from discoclaw.store.plain import log_at
-from tests.memory.budgets import MODEST
 from tests.memory.kit import NOW, asides, chain
 from tests.tables import naming
 
@@ -111,7 +110,6 @@ class TestNoByteChangesUnnoticed:
                 os.pwrite(file.fileno(), bytes([byte]), position)
 
     @given(position=st.integers(0, len(WHOLE) - 1), byte=st.integers(0, 255))
-    @MODEST
     def test_any_other_byte_in_its_place_is_too(self, path: Path, position: int, byte: int) -> None:
         changed = bytearray(WHOLE)
         changed[position] = byte

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused
@@ -159,7 +159,6 @@ class TestTheOwnersEvents:
         ),
         order=st.randoms(use_true_random=False),
     )
-    @settings(max_examples=40, deadline=None)
     def test_come_to_the_same_in_any_order(self, events: list[Any], order: Any) -> None:
         config = LiveConfig(Path("/nonexistent"), clock=Clock())
         best = min(events, key=lambda event: (-event[0], event[1]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, Origin
@@ -32,6 +32,7 @@ from discoclaw.soul.interview import Interview, Line
 from discoclaw.storage import Storage, build
 from discoclaw.store.files import session_name
 from discoclaw.store.port import GROUPS, ROLLING, TOOLS
+from tests.examples import FEW
 from tests.memory.kit import ANN, BOB, NOW, Clock, remember
 
 ANN_ID = ANN.removeprefix("user-")
@@ -304,7 +305,7 @@ async def _holding(house: Storage) -> dict[str, set[str]]:
     return {where: {name for name in NAMES if name in text} for where, text in said.items()}
 
 
-@settings(max_examples=15, deadline=None)
+@FEW
 @given(st.lists(STEPS, min_size=1, max_size=7))
 def test_after_any_history_only_what_is_remembered_is_derived(
     tmp_path_factory: pytest.TempPathFactory, steps: Sequence[tuple[str, int]]

@@ -20,7 +20,6 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.subjects.subject import Subject
 from discoclaw.store.plain import log_at
 from tests.memory import child
-from tests.memory.budgets import FEW
 from tests.memory.kit import (
     ANN,
     NOW,
@@ -123,7 +122,6 @@ class TestAfterwardsItIsSound:
         bad=st.lists(st.integers(0, 7), max_size=3),
         torn=st.integers(0, 40),
     )
-    @FEW
     def test_whatever_was_lost(
         self, tmp_path_factory: pytest.TempPathFactory, order: list[int], bad: list[int], torn: int
     ) -> None:

@@ -27,7 +27,6 @@ from discoclaw.memory.subjects.ledger import read
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.memory.subjects.subject import SNAPSHOT_EVERY, Snapshot, Subject, load, save
 from discoclaw.store.plain import log_at
-from tests.memory.budgets import FEW
 from tests.memory.busy import busy
 from tests.memory.kit import ANN, NOW, Clock, lines_of, remember, texts
 from tests.tables import naming
@@ -107,7 +106,6 @@ SNAPSHOT = st.builds(Snapshot, size=st.integers(0, 2**40), digest=TEXT, branches
 
 class TestItComesBackExactly:
     @given(snapshot=SNAPSHOT)
-    @FEW
     def test_whatever_a_view_holds(
         self, tmp_path_factory: pytest.TempPathFactory, snapshot: Snapshot
     ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, Origin
@@ -21,6 +21,7 @@ from discoclaw.memory.people import last_used as access
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.store import Memory
 from tests.cli.shell import Shell
+from tests.examples import MANY
 from tests.memory.kit import ANN, BOB, NOW, Clock
 from tests.tables import naming
 
@@ -285,7 +286,7 @@ class TestMalformed:
             "snapshot.json, entry 2",
         ]
 
-    @settings(max_examples=100, deadline=None)
+    @MANY
     @given(
         st.recursive(
             st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
@@ -263,7 +263,6 @@ vectors = st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=5, max_size
 
 
 class TestTheMatrix:
-    @settings(deadline=None)
     @given(vectors, st.lists(st.floats(-1e6, 1e6, width=32), min_size=5, max_size=5))
     def test_agrees_with_cosines_one_by_one(self, given: list[list[float]], question: list[float]) -> None:
         texts = {f"item-{number}": f"text {number}" for number in range(len(given))}
@@ -320,7 +319,6 @@ class TestTheMatrix:
     def test_a_question_of_zeros_or_of_no_numbers_is_near_nothing(self, odd: float) -> None:
         assert Matrix(rows("tea")).cosines([odd] * 4, {"a": "tea"}) == {}
 
-    @settings(deadline=None)
     @given(vectors, st.integers(1, 5))
     def test_it_does_not_matter_in_how_many_steps_vectors_are_added(
         self, given: list[list[float]], step: int
@@ -332,7 +330,6 @@ class TestTheMatrix:
             matrix.add({key: packs[key] for key in keys[begin : begin + step]})
         assert matrix.cosines([1, 2, 3, 4, 5], texts) == Matrix(packs).cosines([1, 2, 3, 4, 5], texts)
 
-    @settings(deadline=None)
     @given(vectors)
     def test_says_of_all_of_them_what_going_through_them_says(self, given: list[list[float]]) -> None:
         texts = {f"item-{number}": f"text {number}" for number in range(len(given))}
@@ -343,7 +340,6 @@ class TestTheMatrix:
         for one, other in zip(_said(found), _said(plain), strict=True):
             assert one == pytest.approx(other, abs=1e-6)
 
-    @settings(deadline=None)
     @given(st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=8))
     def test_packed_vectors_have_length_one_or_zero(self, vector: list[float]) -> None:
         values = memoryview(packed(vector)).cast("f")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.consent import ALWAYS, NEVER, UNLIMITED, Consent
@@ -22,6 +22,7 @@ from discoclaw.search.signatures import Signatures, cosines, quantised
 from discoclaw.search.talk_vectors import Batch, Provider, TalkVectors
 from discoclaw.store import database
 from discoclaw.store.database import checkpoint
+from tests.examples import FEWEST
 from tests.memory.archives import InFile, again, emptied, rows, sound
 from tests.memory.kit import NOW
 from tests.memory.test_archive import ANN, BOB, GENERAL, in_dm, said, write
@@ -234,7 +235,6 @@ class TestWhatLeaves:
 
 
 class TestWhoSeesWhat:
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(
         seen=st.lists(st.integers(0, 40), max_size=12),
         unseen=st.lists(st.integers(0, 40), max_size=12),
@@ -257,7 +257,7 @@ class TestWhoSeesWhat:
             looked.append((found.entries, found.cosines, found.usual, found.neighbours))
         assert looked[0] == looked[1]
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=8)
+    @FEWEST
     @given(order=st.permutations(range(8)))
     def test_the_order_of_storing_changes_nothing(self, archive: Archive, order: list[int]) -> None:
         looked = []
@@ -454,7 +454,7 @@ class TestSignatures:
         assert signatures.size <= 65 * 10_000
         assert len(signatures.nearest(vector_of("one"), ["@g1"], NEAR)) == NEAR
 
-    @settings(max_examples=10)
+    @FEWEST
     @given(st.integers(1, 3_000))
     def test_vectors_of_any_length_have_signatures(self, dims: int) -> None:
         signatures = Signatures()

@@ -14,6 +14,7 @@ from discoclaw.core.model import Finished, ToolResult, ToolTurn, Usage, UserTurn
 from discoclaw.models.asking import ServedModel
 from discoclaw.models.openai import OpenAIProvider
 from tests.attaching import encoded, pdf
+from tests.examples import FEW
 from tests.models.conftest import one_dialect
 from tests.models.test_odd_streams import NONSENSE, outcome, places
 from tests.models.test_provider import CLOCK, answer_to, asking
@@ -284,7 +285,8 @@ def test_the_stream_that_is_spoiled_below_is_a_good_one() -> None:
     assert [(call.name, call.input) for call in last.turn.calls] == [("clock", BERN)]
 
 
-@given(streams=st.lists(spoiled(), min_size=5, max_size=5))
+@FEW
+@given(streams=st.lists(spoiled(), min_size=10, max_size=10))
 def test_whatever_happens_to_a_stream_it_is_an_answer_or_an_error_of_ours(
     streams: list[list[Any]],
 ) -> None:

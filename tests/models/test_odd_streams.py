@@ -12,6 +12,7 @@ from discoclaw.core.errors import ModelBadOutput, ModelError
 from discoclaw.core.model import Finished, ModelRequest, TextDelta, ToolSpec, UserTurn
 from discoclaw.models.anthropic import AnthropicProvider
 from discoclaw.models.asking import ServedModel
+from tests.examples import FEW
 from tests.servers import messages_api as api
 from tests.servers.messages_api import MessagesServer
 from tests.tables import each_row
@@ -159,7 +160,8 @@ def test_the_stream_that_is_spoiled_below_is_a_good_one() -> None:
     assert [(call.name, call.input) for call in last.turn.calls] == [("clock", {"zone": "Bern"})]
 
 
-@given(st.lists(streams(), min_size=5, max_size=5))
+@FEW
+@given(st.lists(streams(), min_size=10, max_size=10))
 def test_whatever_happens_to_a_stream_it_is_an_answer_or_an_error_of_ours(sent: list[list[Event]]) -> None:
     for last in asyncio.run(outcomes(*sent)):
         if isinstance(last, Finished):

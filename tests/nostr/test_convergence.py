@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.nostr.event import Event, Keys, SecretBox
@@ -22,6 +22,7 @@ from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion, EventTemplate, supersedes
 from discoclaw.store.files import session_name
+from tests.examples import FEW
 from tests.memory.kit import NOW, Clock
 from tests.nostr.recovery_kit import (
     ANN,
@@ -42,7 +43,6 @@ from tests.servers.third_party_relay import third_party_relay
 
 THREAD = "discord:thread:88"
 STRANGER = Keys.parse("2".rjust(64, "0"))
-PURE = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class TestTheSameMemory:
         assert f"rolling/{session_name(THREAD)}" not in found
         assert b"Cleopatra" in found["profiles/789.json"]
 
-    @PURE
+    @FEW
     @given(data=st.data())
     def test_in_any_order_with_copies_and_losses_over_three_relays(
         self, lived: Lived, data: st.DataObject
@@ -125,7 +125,7 @@ class TestTheSameMemory:
         served = [StoredRelay(*relay, url=f"ws://{number}") for number, relay in enumerate(relays)]
         assert asyncio.run(content_of(*served)) == asyncio.run(content_of(StoredRelay(*lived.counting)))
 
-    @PURE
+    @FEW
     @given(strange=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from("foeutdg")), max_size=6))
     def test_what_is_forged_foreign_old_or_redeleted_changes_nothing(
         self, lived: Lived, strange: Sequence[tuple[int, str]]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault
@@ -535,7 +535,6 @@ class TestOurOwnFaults:
 
 
 class TestThePace:
-    @settings(max_examples=50, deadline=None)
     @given(st.lists(st.tuples(st.sampled_from(["worked", "failed", "hold", "late"]), st.floats(0, 5))))
     def test_stays_within_its_bounds_and_comes_back(self, acts: list[tuple[str, float]]) -> None:
         pace, now = Pace(random=random.Random(1).random, first_pause_s=1, max_pause_s=60), 0.0

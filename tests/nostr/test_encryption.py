@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import NostrError, SettingsError, UnreadableContent
@@ -21,12 +21,10 @@ class TestTheBox:
         assert ZERO.seal(VECTOR["plaintext"], bytes.fromhex(VECTOR["nonce_hex"])) == VECTOR["content"]
         assert ZERO.open(VECTOR["content"]) == VECTOR["plaintext"]
 
-    @settings(max_examples=30)
     @given(TEXT)
     def test_gives_back_what_was_put_in(self, text: str) -> None:
         assert ZERO.open(ZERO.seal(text)) == text
 
-    @settings(max_examples=30)
     @given(st.integers(0, 55), st.integers(0, 7))
     def test_opens_no_longer_with_a_single_bit_flipped(self, byte: int, bit: int) -> None:
         content = bytearray(base64.b64decode(VECTOR["content"]))
@@ -107,7 +105,6 @@ class TestLengths:
         known = [*zip(lengths, lengths_padded, strict=True), (900, 1024), (1020, 1024), (65_536, 65_536)]
         assert [(length, padded_length(length)) for length, _ in known] == known
 
-    @settings(max_examples=30)
     @given(st.dictionaries(TEXT, TEXT, max_size=4))
     def test_are_hidden_by_spaces_that_no_reader_sees(self, value: dict[str, str]) -> None:
         text = padded(canonical(value))

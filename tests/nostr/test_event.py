@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import BadEvent, NostrError, SettingsError, UnreadableContent
@@ -49,7 +49,6 @@ class TestEvents:
         event = KEYS.sign(config["kind"], config["content"], config["tags"], config["created_at"])
         assert event.id == config["event_id"]
 
-    @settings(max_examples=40)
     @given(content=TEXT, value=TEXT, kind=st.integers(0, 65_535), when=st.integers(0, 2**33))
     def test_are_what_another_implementation_makes_of_the_same_words(
         self, content: str, value: str, kind: int, when: int

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Origin
@@ -441,7 +441,6 @@ class TestTimes:
         st.lists(st.integers(-400 * 86_400_000, 400 * 86_400_000), min_size=1, max_size=6),
         st.sampled_from([f"{LEDGER}a:b", "discoclaw:test"]),
     )
-    @settings(max_examples=30, deadline=None)
     def test_versions_rise_though_the_clock_goes_back(self, leaps: list[int], address: str) -> None:
         clock, last = Clock(NOW), 0
         signer = EventSigner(CODEC, clock=clock, versions=lambda kind, d: [])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import MemoryFault, NewerSchema, NostrError
@@ -574,7 +574,6 @@ class Plain:
 
 
 class TestAgainstThePlainestOutbox:
-    @settings(max_examples=40, deadline=None)
     @given(ACTS)
     def test_the_same_is_due_whatever_happens(self, acts: list[tuple[str, str, str]]) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ import asyncio
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.nostr.event import Event
@@ -173,7 +173,6 @@ class TestPages:
             fetched = await relay.fetch(MINE, page=20)
             assert not fetched.complete and "far more than we asked for" in fetched.reason
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         times=st.lists(st.integers(0, 6), min_size=1, max_size=30),
         most_rows=st.integers(2, 31),

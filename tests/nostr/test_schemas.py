@@ -5,7 +5,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.errors import NostrError, UnreadableContent
@@ -137,7 +137,6 @@ class TestSnowclaw:
 
 
 class TestWhichHolds:
-    @settings(max_examples=30)
     @given(
         st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.integers(0, 3)), max_size=12),
         st.randoms(),

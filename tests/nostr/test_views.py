@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, Origin
@@ -23,6 +23,7 @@ from discoclaw.nostr.schemas import APP, LEDGER, PREFERENCE, SUMMARY, TOOL, Even
 from discoclaw.nostr.units import NOTHING_PUBLISHED
 from discoclaw.store.files import render_json, session_name
 from discoclaw.store.port import CURSORS, PROFILES, ROLLING
+from tests.examples import FEW
 from tests.memory.kit import NOW, lines_of, remember
 from tests.nostr.mirror_kit import (
     ANN,
@@ -110,7 +111,6 @@ class TestLedgers:
         assert [one.d for one in template] == [NAMES.record(ANN, record.id, n) for n in range(len(template))]
 
     @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), st.integers(1, 40_000))
-    @settings(max_examples=30, deadline=None)
     def test_pieces_are_short_and_whole(self, text: str, times: int) -> None:
         pieces = list(split(text * min(times, 60_000 // (len(text) or 1))))
         assert "".join(pieces) == text * min(times, 60_000 // (len(text) or 1))
@@ -400,7 +400,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(0, 8))
-@settings(max_examples=15, deadline=None)
+@FEW
 async def test_what_is_seen_in_steps_adds_up_to_what_is_seen_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]], cut: int
 ) -> None:

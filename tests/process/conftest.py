@@ -2,26 +2,12 @@
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from tests.process.forks import Source
 from tests.process.house import House
-
-HERE = Path(__file__).parent
-
-
-QUICK = ("test_run.py", "test_start.py", "test_files.py", "test_host_settings.py")
-"""What every change has to pass; the rest of this folder is long."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes minutes."""
-    for item in items:
-        if item.path.parent == HERE and item.path.name not in QUICK:
-            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")

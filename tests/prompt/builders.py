@@ -4,7 +4,6 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from discoclaw.prompt.assemble import Assembled, Budget, Materials, Now, assemble
@@ -12,8 +11,6 @@ from tests.prompt.reader import ALL_TITLES
 from tests.session.scene import ME, NOW, inbound
 
 GOLDEN = Path(__file__).parent / "golden"
-
-MODEST = settings(deadline=None)
 
 FULLWIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21, 0x7F)})
 

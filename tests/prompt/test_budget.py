@@ -12,7 +12,7 @@ from discoclaw.prompt import assemble
 from discoclaw.prompt.assemble import Assembled, Budget, Entry
 from discoclaw.prompt.quote import dated, display_names
 from discoclaw.prompt.quote import recent_lines as lines_of
-from tests.prompt.builders import MODEST, assembled
+from tests.prompt.builders import assembled
 from tests.prompt.reader import DURABLE, GROUP_TITLE, RECENT, ROLLING, SPEAKER, TURN_TITLES, entries, sections
 from tests.session.scene import ANN, HOUR, ME, NOW, inbound, said
 
@@ -85,7 +85,6 @@ class TestRecentConversation:
         assert assembled(window=WINDOW).shown == 10
         assert within(2000, group="", durable=()).shown == len(recent(within(2000, group="", durable=())))
 
-    @MODEST
     @given(st.lists(st.text(max_size=200), max_size=12), st.integers(0, 1500))
     def test_lines_are_the_newest_and_never_exceed_the_budget(self, texts: list[str], room: int) -> None:
         window = [said(number, text=text or "-") for number, text in enumerate(texts, start=1)]
@@ -150,7 +149,6 @@ class TestWhatGivesWayFirst:
         assert "Rules " * 99 in prompt.system[0].text
         assert prompt.system[1].text == "You are in the channel #general."
 
-    @MODEST
     @given(
         total=st.integers(0, 8000),
         texts=st.lists(st.text(max_size=300), max_size=8),

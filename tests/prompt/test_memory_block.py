@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from discoclaw.core.item import Item
 from discoclaw.prompt.quote import CLOSE, OPEN, memory_block, strip_memory_context
-from tests.core.builders import FEW, item
+from tests.core.builders import item
+from tests.examples import FEW
 from tests.tables import each_row
 
 PIECES = st.lists(

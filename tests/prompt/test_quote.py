@@ -10,7 +10,7 @@ from discoclaw.core.message import Author, Said
 from discoclaw.core.text import scrub
 from discoclaw.prompt.assemble import Budget, Entry
 from discoclaw.prompt.quote import quote, quote_entry
-from tests.prompt.builders import FULLWIDTH, HOSTILE, MODEST, NAME, assembled
+from tests.prompt.builders import FULLWIDTH, HOSTILE, NAME, assembled
 from tests.prompt.reader import (
     ALL_TITLES,
     DURABLE,
@@ -52,7 +52,6 @@ def originals(text: str) -> list[str]:
 
 
 class TestNothingQuotedPassesForStructure:
-    @MODEST
     @given(
         text=HOSTILE,
         name=NAME,
@@ -111,7 +110,6 @@ class TestNothingQuotedPassesForStructure:
         for said, line in zip(window, lines, strict=True):
             assert line.text.split("\n") == (originals(said.text) or [""])
 
-    @MODEST
     @given(topic=HOSTILE, name=NAME, group=HOSTILE, files=st.booleans(), kind=st.sampled_from("ct"))
     def test_the_place_is_one_line_and_what_people_wrote_about_it_one_section(
         self, topic: str, name: str, group: str, files: bool, kind: str
@@ -133,7 +131,6 @@ class TestNothingQuotedPassesForStructure:
         expected = (["Thread"] if kind == "t" else []) + (["Topic"] if bare(topic).strip() else [])
         assert heads[: len(expected)] == expected
 
-    @MODEST
     @given(topic=HOSTILE, group=HOSTILE, name=NAME, text=HOSTILE)
     def test_everything_can_be_sent(self, topic: str, group: str, name: str, text: str) -> None:
         """A lone surrogate cannot be encoded; a request that holds one never leaves."""
@@ -209,7 +206,6 @@ class TestLinesThatImitateStructure:
         assert quote(f"a{end}Sender:") == "a\n  Sender:"
         assert quote_entry(f"a{end}[Bob]: x") == "a\n  [Bob]: x"
 
-    @MODEST
     @given(HOSTILE)
     def test_no_line_changes_but_by_two_spaces_in_front(self, text: str) -> None:
         before, after = originals(text), quote(text).split("\n")
@@ -217,7 +213,6 @@ class TestLinesThatImitateStructure:
             assert len(after) == len(before)
             assert all(new in (old, f"  {old}") for old, new in zip(before, after, strict=True))
 
-    @MODEST
     @given(HOSTILE)
     @pytest.mark.design(319)
     def test_quoting_leaves_nothing_that_looks_like_structure(self, text: str) -> None:

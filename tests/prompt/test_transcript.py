@@ -15,7 +15,8 @@ from discoclaw.core.text import scrub
 from discoclaw.core.titles import ShortIds
 from discoclaw.prompt.assemble import display_names
 from discoclaw.prompt.quote import strip_memory_context, transcript
-from tests.core.builders import ANY_TEXT, FEW
+from tests.core.builders import ANY_TEXT
+from tests.examples import FEW
 from tests.tables import each_row
 
 ME = Me("9", "DiscoClaw")

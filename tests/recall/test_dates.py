@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.recall.document import date_terms, dates_in
-from tests.core.builders import ANY_TEXT, MODEST
+from tests.core.builders import ANY_TEXT
 from tests.tables import each_row
 
 EIGHTH_OF_MAY = frozenset({"d:2023", "d:05", "d:2023-05", "d:05-08", "d:2023-05-08"})
@@ -70,12 +70,10 @@ class TestOtherWordsAreNoDates:
     def test_a_month_that_is_no_month_is_left_out(self) -> None:
         assert dates_in("2023-13-45") == {"d:2023"}
 
-    @MODEST
     @given(ANY_TEXT)
     def test_any_text_is_taken(self, text: str) -> None:
         assert all(term.startswith("d:") for term in dates_in(text))
 
-    @MODEST
     @given(st.integers(-(10**18), 10**18))
     def test_any_time_is_taken(self, at_ms: int) -> None:
         assert all(term.startswith("d:") for term in date_terms(at_ms))

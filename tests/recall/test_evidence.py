@@ -10,7 +10,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.ports import Signals
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
-from tests.core.builders import DAY, MODEST, NOW, item
+from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row
 
 OTHERS = [
@@ -253,7 +253,6 @@ MESSAGES = st.lists(st.sampled_from([*NAMES, *WORDS, "where is", "and what of"])
 
 
 class TestWhateverIsAsked:
-    @MODEST
     @given(ITEMS, MESSAGES, st.sampled_from(NAMES))
     def test_an_item_whose_alias_is_named_is_never_left_out(
         self, items: list[Item], words: list[str], name: str
@@ -266,7 +265,6 @@ class TestWhateverIsAsked:
             message = f"{' '.join(words)}? what of {name}"
             assert meant.text in found(message, [*few, meant, *shelf()])
 
-    @MODEST
     @given(ITEMS, MESSAGES, st.randoms(use_true_random=False))
     def test_the_order_of_storing_makes_no_difference(
         self, items: list[Item], words: list[str], chance: random.Random

@@ -19,7 +19,7 @@ from bench.recall.overlap import (
 )
 from discoclaw.core.item import Item, durable_line
 from discoclaw.core.text import utf16_length
-from tests.core.builders import DAY, MODEST, NOW, item
+from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text(encoding="utf-8"))
@@ -43,7 +43,6 @@ class TestKeyWeightedOverlap:
         assert key_weighted_overlap("Größe", "größe", "") == 2
         assert key_weighted_overlap("東京", "ort", "東京") == 1
 
-    @MODEST
     @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
     def test_it_lies_between_nothing_and_two(self, query: str, key: str, content: str) -> None:
         assert 0 <= key_weighted_overlap(query, key, content) <= 2
@@ -107,7 +106,6 @@ class TestWhatIsInjected:
         items = [item(f"tea number {number}", updated_at=LONG_AGO) for number in range(30)]
         assert best("tea", items, now_ms=NOW) == ranked("tea", items, now_ms=NOW)[:12]
 
-    @MODEST
     @given(st.integers(0, 900))
     def test_whole_lines_stay_within_the_characters_and_the_next_would_not(self, most: int) -> None:
         items = [

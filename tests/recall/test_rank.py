@@ -13,7 +13,7 @@ from discoclaw.core.words import is_common, terms
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Fade, Ranker
 from discoclaw.recall.select import select
-from tests.core.builders import DAY, MODEST, NOW, item
+from tests.core.builders import DAY, NOW, item
 from tests.counting import Counts, counted, grown
 from tests.tables import each_row
 
@@ -153,7 +153,6 @@ QUERIES = st.lists(st.sampled_from([*VOCABULARY, "project", "cherry", "the"]), m
 
 
 class TestTheOrderIsThatOfBm25:
-    @MODEST
     @given(QUERIES, ITEMS)
     def test_scores_and_order_are_those_of_a_second_implementation(
         self, query: str, items: list[Item]
@@ -166,7 +165,6 @@ class TestTheOrderIsThatOfBm25:
         assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected])
         assert all(hit.score > 0 for hit in hits)
 
-    @MODEST
     @given(QUERIES, ITEMS)
     def test_why_names_the_words_both_share(self, query: str, items: list[Item]) -> None:
         for hit in Ranker().rank(parse(query), items, now_ms=NOW):
@@ -174,7 +172,6 @@ class TestTheOrderIsThatOfBm25:
             assert why
             assert set(why) <= {*terms(query), *(["possibly related"] if hit.possible else [])}
 
-    @MODEST
     @given(QUERIES, ITEMS, ITEMS)
     def test_what_was_ranked_before_makes_no_difference(
         self, query: str, before: list[Item], items: list[Item]

@@ -13,7 +13,7 @@ from discoclaw.core.visible import is_standing
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import Chosen, choose
-from tests.core.builders import DAY, MODEST, NOW, item
+from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row
 
 
@@ -40,13 +40,11 @@ QUERIES = st.lists(st.sampled_from([*WORDS, "nothing"]), max_size=3).map(" ".joi
 
 
 class TestTheBudget:
-    @MODEST
     @given(QUERIES, ITEMS, st.integers(0, 1500))
     def test_it_is_never_exceeded_in_utf16_units(self, query: str, items: list[Item], max_chars: int) -> None:
         shown = chosen(query, items, max_chars)
         assert utf16_length("\n".join(one.line for one in shown)) <= max_chars
 
-    @MODEST
     @given(QUERIES, ITEMS, st.integers(0, 1500))
     def test_lines_are_whole_and_no_item_is_shown_twice(
         self, query: str, items: list[Item], max_chars: int
@@ -62,7 +60,6 @@ class TestTheBudget:
         assert len({one.item.id for one in shown}) == len(shown)
         assert {one.item.id for one in shown} <= {one.id for one in items}
 
-    @MODEST
     @given(QUERIES, ITEMS, st.integers(0, 1500), st.randoms(use_true_random=False))
     def test_the_order_of_the_items_makes_no_difference(
         self, query: str, items: list[Item], max_chars: int, chance: random.Random

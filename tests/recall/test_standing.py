@@ -13,7 +13,7 @@ from discoclaw.core.text import utf16_length
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
 from discoclaw.recall.select import FEW, NO_ROOM, SAID, SHARE, WAITS, Selection, select
-from tests.core.builders import DAY, MODEST, NOW, item
+from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row
 
 ROOM = 2000
@@ -193,20 +193,17 @@ MESSAGES = st.sampled_from(["", "tea?", "which film with wine", "hello there"])
 
 
 class TestAlways:
-    @MODEST
     @given(STANDING, MESSAGES)
     def test_what_answers_is_never_pushed_out(self, standing: list[Item], message: str) -> None:
         answer = learned("The zeppelin is in the shed", "fact")
         assert answer.text in texts(f"{message}\nWhere is the zeppelin?", [*standing, answer])
 
-    @MODEST
     @given(STANDING, MESSAGES)
     def test_a_person_with_few_loses_none(self, standing: list[Item], message: str) -> None:
         few = [one for one in standing if len(one.text) < 80][:FEW]
         made = selected(message, few)
         assert set(made.left_out().values()) <= {SAID}
 
-    @MODEST
     @given(STANDING, MESSAGES)
     def test_each_is_there_or_has_its_reason(self, standing: list[Item], message: str) -> None:
         made = selected(message, standing)
@@ -215,7 +212,6 @@ class TestAlways:
         stated = [one for one in standing if one.kind == "constraint" and one.facets.author == "stated"]
         assert not {one.id for one in stated} & made.waiting
 
-    @MODEST
     @given(STANDING, MESSAGES, st.randoms(use_true_random=False))
     def test_the_order_of_storing_makes_no_difference(
         self, standing: list[Item], message: str, chance: random.Random

@@ -16,7 +16,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.times import iso_ms
 from discoclaw.show.graph import MOST_IN_MERMAID, Graph, digits, mermaid, timeline
-from tests.core.builders import MODEST, NOW
+from tests.core.builders import NOW
 from tests.show.gitgraph import NoGitGraph, read
 from tests.show.histories import NAMES, NASTY, Story, histories, long_story, named, told
 from tests.show.record import INSTALLED, VERDICTS, ask, random_history
@@ -248,7 +248,6 @@ class TestMermaid:
         assert digits(alike) == 11
         assert digits([]) == 8
 
-    @MODEST
     @given(histories())
     def test_any_history_is_drawn_whole(self, history: History) -> None:
         check(history)
@@ -302,7 +301,6 @@ class TestTimeline:
         story.say("a", why=message)
         assert len(timeline(story.history).splitlines()) == 2
 
-    @MODEST
     @given(histories())
     def test_every_commit_has_one_line_and_every_line_of_a_lane_goes_on(self, history: History) -> None:
         graph = Graph(history)

@@ -8,7 +8,7 @@ from PIL import Image
 from discoclaw.core.history import History
 from discoclaw.show.graph import Graph
 from discoclaw.show.picture import BACKGROUND, COLOURS, MOST_ROWS, WIDTH, colour_of, other_font, png
-from tests.core.builders import FEW
+from tests.examples import FEW
 from tests.show.histories import NAMES, NASTY, Story, histories, long_story, told
 from tests.tables import each_row
 

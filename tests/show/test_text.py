@@ -15,7 +15,7 @@ from discoclaw.core.merge import Clash, ItemChange, MergeResult, diff
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import EMPTY, Conflict, View
 from discoclaw.show import text
-from tests.core.builders import DAY, MODEST, NOW, PUBLIC_MESSAGE, inferred, item, stated
+from tests.core.builders import DAY, NOW, PUBLIC_MESSAGE, inferred, item, stated
 from tests.show.histories import NASTY, Story, histories, named, told
 from tests.tables import each_row
 
@@ -214,7 +214,6 @@ class TestForgery:
         assert "(HEAD" not in shown
         assert '“") by owner”' in shown
 
-    @MODEST
     @given(histories())
     def test_every_line_of_any_log_is_one_of_ours(self, history: History) -> None:
         rows = text.log(history, in_private=False).splitlines()
@@ -527,7 +526,6 @@ class TestFigures:
         assert "pills 1, tea 1" in text.stats(story.history)
         assert "pills" not in text.stats(story.history, in_private=False)
 
-    @MODEST
     @given(histories())
     def test_any_history_has_figures_that_add_up(self, history: History) -> None:
         figures = text.stats_json(history)

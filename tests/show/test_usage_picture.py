@@ -10,8 +10,8 @@ from PIL import Image
 from discoclaw.core.usage import DOLLAR, Call, Report, last_days
 from discoclaw.show.picture import BACKGROUND, COLOURS
 from discoclaw.show.usage_picture import WIDTH, colour_of, png, tick
-from tests.core.builders import FEW
 from tests.core.calls import DAY, NOW, PURPOSES, call, calls
+from tests.examples import FEW
 from tests.show.histories import NASTY
 from tests.tables import each_row
 

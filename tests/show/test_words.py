@@ -5,12 +5,11 @@ import unicodedata
 from hypothesis import given
 
 from discoclaw.show.words import count, line, quoted, short, when, word
-from tests.core.builders import ANY_TEXT, MODEST
+from tests.core.builders import ANY_TEXT
 from tests.tables import each_row
 
 
 class TestOneLine:
-    @MODEST
     @given(ANY_TEXT)
     def test_any_text_is_one_line_that_can_be_encoded_and_hides_nothing(self, text: str) -> None:
         tidy = line(text)
@@ -39,7 +38,6 @@ class TestOneLine:
 
 
 class TestQuotesAndWords:
-    @MODEST
     @given(ANY_TEXT)
     def test_quoted_text_can_not_end_its_quotes(self, text: str) -> None:
         told = quoted(text)
@@ -47,7 +45,6 @@ class TestQuotesAndWords:
         assert told[-1] == "”"
         assert not {"“", "”"} & set(told[1:-1])
 
-    @MODEST
     @given(ANY_TEXT)
     def test_a_word_has_nothing_that_structure_is_made_of(self, text: str) -> None:
         assert word(text)
