@@ -3,11 +3,13 @@
 It looks after every step of the bot whether that is quiet. None of this changes what it finds.
 """
 
+import functools
 import time
 from collections import namedtuple
 from typing import Any
 
 import simcord
+from discord import app_commands
 from simcord import _dpy_internals, _runtime, env
 from simcord.results import to_discord_message
 
@@ -62,3 +64,7 @@ def quicken() -> None:
     _dpy_internals.is_sleep_waiter = _sleeps
     env._SettlementState = _State  # a frozen dataclass takes five times as long to make
     _dpy_internals._clock_monotonic = _monotonic
+    # Each callback is looked up in a list of all, field by field, when it runs.
+    _runtime._CallbackRecord.__eq__ = object.__eq__  # type: ignore[method-assign]
+    # The descriptions of 150 commands and parameters are wrapped anew at each start.
+    app_commands.commands._shorten = functools.cache(app_commands.commands._shorten)

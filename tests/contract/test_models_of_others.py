@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import openai  # noqa: F401  (which a bot would import in the middle of a test)
 import pytest
 from pydantic import SecretStr
 
@@ -129,7 +130,7 @@ class TestALocalModel:
             assert local.requests[-1].body["model"] == "Qwen/Qwen3-8B"
 
 
-LONG = {"history_budget": 40_000, "context_history": 40}
+LONG = {"history_budget": 40_000, "context_history": 40, "context_tokens": None}
 TOKEN = re.compile(r"\w{1,4}|[^\w\s]")
 READS = 8192
 USUAL, LOOPS, OTHER = "claude-sonnet-5-5", "claude-haiku-5-5", "llama-test"
@@ -192,7 +193,7 @@ class TestASmallWindow:
     @pytest.mark.parametrize("how", ["the setting says otherwise", "the server is mistaken"])
     async def test_is_not_kept_to_where(self, start: Start, how: str) -> None:
         wrong = {"context_tokens": 128_000} if how == "the setting says otherwise" else {}
-        async with start(**QUIET, **LONG, **wrong) as world:
+        async with start(**{**QUIET, **LONG, **wrong}) as world:
             if wrong:
                 small(world)
             else:

@@ -89,6 +89,7 @@ class World:
             "durable_every": 1,
             "shutdown_grace_s": 2.0,
             "welcome": False,  # one more message below somebody's first answer
+            "context_tokens": 128_000,  # as if no server said it; each start asks ten times
         }
         values |= self._changes
         given = {name: values.pop(name) for name in ("model", "catalogue", "toolbox") if name in values}
