@@ -98,13 +98,7 @@ def doctor(
             {
                 "ok": healthy(found),
                 "findings": [
-                    {
-                        "topic": looked.topic.name,
-                        "name": one.name,
-                        "state": one.state,
-                        "text": one.text,
-                        "wayOut": one.way_out,
-                    }
+                    {"topic": looked.topic.name, **one.to_json()}
                     for looked in topics_done
                     for one in looked.findings
                 ],

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from discoclaw import settings as settings_module
 from discoclaw.core.errors import SettingsError
+from discoclaw.core.health import Finding
 from discoclaw.settings_types import Listen
 from discoclaw.show.words import line
 
@@ -35,8 +36,7 @@ def ready(*, as_json: bool = False) -> int:
         raise SettingsError(NOT_SET)
     body, fault = asked(at)
     if body is None:
-        finding = {"name": "the bot", "state": "bad", "text": fault, "wayOut": ""}
-        body = {"ready": False, "findings": [finding]}
+        body = {"ready": False, "findings": [Finding("the bot", "bad", fault).to_json()]}
     if as_json:
         sys.stdout.write(f"{json.dumps(body, indent=2)}\n")
     else:

@@ -6,7 +6,6 @@ means in `show.text`.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
@@ -32,7 +31,6 @@ from discoclaw.show.text import hidden as hidden_of
 from discoclaw.show.words import PRIVATE, acts, count, line, short, word
 
 NOTHING = "I remember nothing yet."
-_MOST_TAGS = 10
 Change = TypeVar("Change", ItemChange, Clash)
 
 _BY = {
@@ -260,7 +258,9 @@ async def stats(caller: Caller) -> Answer:
     if caller.terminal:
         told = {"subject": caller.subject} | shown.stats_json(history)
         return Answer(typed=shown.stats(history, times=caller.times), data=told)
-    rows = await asyncio.to_thread(_figures, history, in_private=caller.in_private)
+    found = await asyncio.to_thread(shown.figures, history, ago, people=True, in_private=caller.in_private)
+    named = [(title.capitalize(), text) for title, text in found]
+    rows = [Row(f"**{title}**\n{text}", line=f"**{title}**: {text}") for title, text in named]
     return Answer(
         "Your memory in numbers",
         rows or [Row(NOTHING)],
@@ -270,36 +270,6 @@ async def stats(caller: Caller) -> Answer:
         most=10,
         colour=GREY,
     )
-
-
-def _figures(history: History, *, in_private: bool) -> list[Row]:
-    """How much I remember, of what kind and since when; memories are those of all personas, each once."""
-    if not history.commits:
-        return []
-    branches = history.branches
-    view = history.view(branches.all[branches.current].head)
-    items = list(history.items().values())
-    active = [item for item in items if item.active]
-    open_ = [item for item in active if shown.is_open(item, in_private=in_private)]
-    secret = sum(item.facets.sensitivity != "normal" for item in active)
-    times = [ms_of_iso(commit.timestamp) for commit in history.commits.values()]
-    several = len(branches.all) > 1
-    here = f", with {count(len(view.active()), 'memory')}" if several else ""
-    figures = [
-        ("Memories", f"{len(active)}, of these {secret} private; {len(items) - len(active)} forgotten"),
-        ("Kinds", _counted(Counter(item.kind for item in open_))),
-        ("Tags", _counted(Counter(word(tag) for item in open_ for tag in item.tags), _MOST_TAGS)),
-        ("To settle", count(len(view.conflicts), "question")),
-        ("Waiting for your yes", f"{len(view.pending)} pending" if view.pending else ""),
-        ("Changes", f"{len(history.commits)}, the first {ago(min(times))}, the last {ago(max(times))}"),
-        ("Personas", f"{len(branches.all)}; the current one is **{name(branches.current)}**{here}"),
-    ]
-    return [Row(f"**{title}**\n{text}", line=f"**{title}**: {text}") for title, text in figures if text]
-
-
-def _counted(counted: Counter[str], most: int | None = None) -> str:
-    ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-    return ", ".join(f"{plain(one)} {number}" for one, number in ranked[:most])
 
 
 # ---------------------------------------------------------------------- going back

@@ -31,6 +31,10 @@ class Finding:
     text: str
     way_out: str = ""
 
+    def to_json(self) -> dict[str, str]:
+        """The finding as JSON."""
+        return {"name": self.name, "state": self.state, "text": self.text, "wayOut": self.way_out}
+
 
 Check: TypeAlias = Callable[[], Iterable[Finding]]
 """Says how something is by what is known already: it neither waits nor asks anybody."""
@@ -48,13 +52,7 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 def as_json(findings: Collection[Finding]) -> dict[str, Any]:
     """The findings as `/readyz` says them."""
-    return {
-        "ready": healthy(findings),
-        "findings": [
-            {"name": one.name, "state": one.state, "text": one.text, "wayOut": one.way_out}
-            for one in findings
-        ],
-    }
+    return {"ready": healthy(findings), "findings": [one.to_json() for one in findings]}
 
 
 # ----------------------------------------------------------------------

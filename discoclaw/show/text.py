@@ -16,10 +16,11 @@ from typing import Any
 from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import KINDS, Item, Source, by_newest
-from discoclaw.core.merge import Clash, ItemChange, MergeResult
+from discoclaw.core.merge import ItemChange, MergeResult
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import Conflict, View
 from discoclaw.show.events import SIGNS, STATUS, Secrets, event_line, hidden, marks, text_of
+from discoclaw.show.markup import name as name_in_markup
 from discoclaw.show.purge import TAKEN_BACK, TakenFrom, taken_from
 from discoclaw.show.words import ACTS, PRIVATE, UTC_TIMES, Times, acts, count, line, quoted, short, when, word
 
@@ -31,32 +32,16 @@ _LONGEST_SIDE = 600
 """Longest side of a conflict, in UTF-16 units, so that a question fits into one message with its links."""
 
 
-def view(
-    view: View, *, in_private: bool = True, hidden: Collection[str] = (), times: Times = UTC_TIMES
-) -> str:
-    """The items at a point, newest first and forgotten ones last; then the questions that are open.
-
-    `hidden` are ids of items that became private later, which an earlier point does not know.
-    """
+def view(view: View, *, times: Times = UTC_TIMES) -> str:
+    """The items at a point, newest first and forgotten ones last; then the questions that are open."""
     items = sorted(view.items.values(), key=lambda item: (not item.active, by_newest(item)))
-    shown = [item for item in items if is_open(item, in_private=in_private, hidden=hidden)]
-    lines = [_item(item, times) for item in shown]
-    if left_out := len(items) - len(shown):
-        lines.append(f"({count(left_out, 'private item')}, not shown here)")
+    lines = [
+        f"{short(item.id)} {times.day(item.updated_at)} [{', '.join(traits(item))}] {line(item.text)}"
+        for item in items
+    ]
     if view.conflicts:
-        questions = [
-            PRIVATE
-            if not in_private and {one.item_id, one.other_id} & set(hidden)
-            else conflict(view, one, in_private=in_private)
-            for one in view.conflicts
-        ]
-        lines += ["", "to settle:", *(f"- {question}" for question in questions)]
+        lines += ["", "to settle:", *(f"- {conflict(view, one)}" for one in view.conflicts)]
     return "\n".join(lines) or NOTHING
-
-
-def _item(item: Item, times: Times) -> str:
-    """`3720777d 2026-02-09 [preference, private] text`."""
-    return f"{short(item.id)} {times.day(item.updated_at)} [{', '.join(traits(item))}] {line(item.text)}"
 
 
 def traits(item: Item) -> list[str]:
@@ -72,26 +57,9 @@ def is_open(item: Item | None, *, in_private: bool, hidden: Collection[str] = ()
     return item.facets.sensitivity == "normal" and item.id not in hidden
 
 
-def changes(changes: Sequence[ItemChange], *, in_private: bool = True, hidden: Collection[str] = ()) -> str:
-    """A diff: `+` was added, `-` removed or forgotten, `~` changed (old text first).
-
-    `hidden` are ids of items that are private at a point other than these two.
-    """
-    return "\n".join(_change_lines(changes, in_private=in_private, hidden=hidden)) or "no difference"
-
-
-def _change_lines(
-    changes: Sequence[ItemChange], *, in_private: bool, hidden: Collection[str] = ()
-) -> list[str]:
-    lines: list[str] = []
-    left_out = 0
-    for change in changes:
-        sides = (change.before, change.after)
-        if all(is_open(item, in_private=in_private, hidden=hidden) for item in sides):
-            lines.append(_change(change))
-        else:
-            left_out += 1
-    return lines + ([f"({count(left_out, 'private change')}, not shown here)"] if left_out else [])
+def changes(changes: Sequence[ItemChange]) -> str:
+    """A diff: `+` was added, `-` removed or forgotten, `~` changed (old text first)."""
+    return "\n".join(map(_change, changes)) or "no difference"
 
 
 def _change(change: ItemChange) -> str:
@@ -165,7 +133,7 @@ def sides(view: View, conflict: Conflict) -> tuple[str, str, str]:
 # ---------------------------------------------------------------------- outcomes of merges
 
 
-def brought(brought: MergeResult, *, in_private: bool = True) -> str:
+def brought(brought: MergeResult) -> str:
     """The outcome of a merge, cherry-pick, revert or restore: what it changed, and what clashed."""
     lines = []
     if brought.commit is None:
@@ -173,34 +141,38 @@ def brought(brought: MergeResult, *, in_private: bool = True) -> str:
     else:
         done = count(len(brought.changes), "change") if brought.changes else "no item changed"
         lines.append(f"{quoted(brought.commit.message)}: {done}, commit {brought.commit.id}")
-    return "\n".join([*lines, *brought_lines(brought, in_private=in_private)])
+    return "\n".join([*lines, *brought_lines(brought)])
 
 
 def brought_lines(brought: MergeResult, *, in_private: bool = True) -> list[str]:
     """The changes of a merge, and where both sides had changed the same; one line each."""
-    lines = _change_lines(brought.changes, in_private=in_private)
+
+    def may_be_shown(*items: Item | None) -> bool:
+        return all(is_open(item, in_private=in_private) for item in items)
+
+    open_ = [change for change in brought.changes if may_be_shown(change.before, change.after)]
+    lines = [_change(change) for change in open_]
+    if hidden := len(brought.changes) - len(open_):
+        lines.append(f"({count(hidden, 'private change')}, not shown here)")
     hidden = 0
     for clash in brought.clashes:
-        if all(is_open(item, in_private=in_private) for item in (clash.ours, clash.theirs)):
-            lines.append(_clash(clash))
-        else:
+        item = clash.ours or clash.theirs
+        if not may_be_shown(clash.ours, clash.theirs):
             hidden += 1
+            continue
+        ours, theirs = (
+            "removed"
+            if side is None
+            else quoted(side.text)
+            if side.active
+            else f"forgotten {quoted(side.text)}"
+            for side in (clash.ours, clash.theirs)
+        )
+        key = short(item.id) if item is not None else "-"
+        lines.append(f"! {key} changed on both sides, ours stays: {ours}; theirs: {theirs}")
     if hidden:
         lines.append(f"! changed on both sides, ours stays: {count(hidden, 'private item')}, not shown here")
     return lines
-
-
-def _clash(clash: Clash) -> str:
-    item = clash.ours or clash.theirs
-    key = short(item.id) if item is not None else "-"
-    sides = f"ours stays: {_side(clash.ours)}; theirs: {_side(clash.theirs)}"
-    return f"! {key} changed on both sides, {sides}"
-
-
-def _side(item: Item | None) -> str:
-    if item is None:
-        return "removed"
-    return quoted(item.text) if item.active else f"forgotten {quoted(item.text)}"
 
 
 __all__ = (
@@ -216,6 +188,7 @@ __all__ = (
     "sides",
     "traits",
     "branches",
+    "figures",
     "stats",
     "stats_json",
     "why",
@@ -377,59 +350,77 @@ def branches(branches: Branches, counts: Mapping[str, int], *, in_private: bool 
 
 
 @dataclass(frozen=True, slots=True)
-class _Figures:
+class _Counted:
+    """What a history has: the items of all branches, each once; the current view; who did what how often."""
+
     items: Collection[Item]
     view: View
+    times: Sequence[int]
     events: Counter[str]
     by: Counter[str]
     acts: Counter[str]
 
 
-def _figures(history: History) -> _Figures:
-    events: Counter[str] = Counter()
-    by: Counter[str] = Counter()
-    did: Counter[str] = Counter()
+def _counted(history: History) -> _Counted:
+    events, by, did = Counter[str](), Counter[str](), Counter[str]()
     for commit in history.commits.values():
         events.update(event.verb for event in commit.events)
         did.update(name for name, _ in acts(commit))
         made_by = commit.metadata.get("by")
         by[word(made_by) if isinstance(made_by, str) else "unknown"] += 1
-    shown = history.view(history.branches.all[history.branches.current].head)
-    return _Figures(history.items().values(), shown, events, by, did)
+    view = history.view(history.branches.all[history.branches.current].head)
+    times = sorted(ms_of_iso(commit.timestamp) for commit in history.commits.values())
+    return _Counted(history.items().values(), view, times, events, by, did)
 
 
-def stats(history: History, *, in_private: bool = True, times: Times = UTC_TIMES) -> str:
-    """Statistics: how many items of which kinds, since when, and who made the changes.
+def figures(
+    history: History, time: Callable[[int], str], *, people: bool = False, in_private: bool = True
+) -> list[tuple[str, str]]:
+    """Statistics, each with its name: how many items of which kinds, and since when; [] if there are none.
 
-    Items are those of all branches, each once; questions are those of the current branch.
+    For `people` as markup and in their words, else also who made the changes. Items are those of all
+    branches, each once; questions are those of the current branch.
     """
     if not history.commits:
-        return NOTHING
-    found = _figures(history)
-    items = found.items
-    secret = sum(item.active and item.facets.sensitivity != "normal" for item in items)
-    shown = [item for item in items if is_open(item, in_private=in_private)]
-    active = sum(item.active for item in items)
-    tags = Counter(
-        word(tag) for item in shown if item.active for tag in item.tags if re.search(r"[^\W\d_]", tag)
-    )
-    made = [commit.timestamp for commit in history.commits.values()]
+        return []
+    found, branches = _counted(history), history.branches
+    active = [item for item in found.items if item.active]
+    shown = [item for item in active if is_open(item, in_private=in_private)]
+    secret = sum(item.facets.sensitivity != "normal" for item in active)
+    named: Callable[[str], str] = name_in_markup if people else word
+    tags = Counter(named(tag) for item in shown for tag in item.tags if re.search(r"[^\W\d_]", tag))
+    first, last = time(found.times[0]), time(found.times[-1])
+    pending = f"{len(found.view.pending)} pending" if found.view.pending else ""
     rows = [
-        ("memories", f"{active}, of these {secret} private; {len(items) - active} forgotten"),
-        ("kinds", _counts(Counter(item.kind for item in shown if item.active))),
+        ("memories", f"{len(active)}, of these {secret} private; {len(found.items) - len(active)} forgotten"),
+        ("kinds", _counts(Counter(item.kind for item in shown))),
         ("tags", _counts(tags, 10)),
         ("to settle", count(len(found.view.conflicts), "question")),
-        ("to answer", f"{len(found.view.pending)} pending" if found.view.pending else ""),
-        ("commits", _with_counts(len(history.commits), found.acts)),
-        ("events", _counts(found.events)),
-        ("made by", _counts(found.by, 10)),
-        ("branches", f"{len(history.branches.all)}, HEAD is {word(history.branches.current)}"),
-        (
-            "since",
-            f"{when(min(made, key=ms_of_iso), times)}, last change {when(max(made, key=ms_of_iso), times)}",
-        ),
     ]
-    return "\n".join(f"{name:<10} {text}" for name, text in rows if text)
+    if people:
+        several = len(branches.all) > 1
+        here = f", with {count(len(found.view.active()), 'memory')}" if several else ""
+        rows += [
+            ("waiting for your yes", pending),
+            ("changes", f"{len(history.commits)}, the first {first}, the last {last}"),
+            ("personas", f"{len(branches.all)}; the current one is **{named(branches.current)}**{here}"),
+        ]
+    else:
+        did = f", of these {_counts(found.acts)}" if found.acts else ""
+        rows += [
+            ("to answer", pending),
+            ("commits", f"{len(history.commits)}{did}"),
+            ("events", _counts(found.events)),
+            ("made by", _counts(found.by, 10)),
+            ("branches", f"{len(branches.all)}, HEAD is {word(branches.current)}"),
+            ("since", f"{first}, last change {last}"),
+        ]
+    return [(name, text) for name, text in rows if text]
+
+
+def stats(history: History, *, times: Times = UTC_TIMES) -> str:
+    """The figures of a history, one on each line."""
+    return "\n".join(f"{name:<10} {text}" for name, text in figures(history, times.time)) or NOTHING
 
 
 def _counts(counted: Counter[str], most: int | None = None) -> str:
@@ -437,15 +428,10 @@ def _counts(counted: Counter[str], most: int | None = None) -> str:
     return ", ".join(f"{name} {number}" for name, number in ranked[:most])
 
 
-def _with_counts(number: int, counted: Counter[str]) -> str:
-    return f"{number}" + (f", of these {counts}" if (counts := _counts(counted)) else "")
-
-
 def stats_json(history: History) -> dict[str, Any]:
     """The numbers of `stats` as JSON, complete."""
-    found = _figures(history)
-    items = found.items
-    times = sorted(ms_of_iso(commit.timestamp) for commit in history.commits.values())
+    found = _counted(history)
+    items, times = found.items, found.times
     return {
         "head": history.branches.current,
         "commits": len(history.commits),
