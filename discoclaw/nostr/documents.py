@@ -17,7 +17,7 @@ nothing about relays, and of the disk only the values that lie on it.
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from discoclaw.core.errors import MemoryFault, NostrError, SettingsError, UnreadableContent
 from discoclaw.core.item import by_newest
@@ -51,11 +51,10 @@ from discoclaw.nostr.schemas import (
     EventTemplate,
     Names,
     UnreadableEvent,
+    fits,
     unique,
 )
 from discoclaw.store.files import safe_id
-
-T = TypeVar("T")
 
 CHOSEN: Final = "choices"
 """The unit of what people have chosen about being remembered."""
@@ -68,14 +67,6 @@ MAX_BODY_BYTES: Final = MAX_PLAINTEXT - 200
 MAX_SUMMARY_CHARS: Final = 20_000
 """Longest accepted summary, in characters: the highest value of DISCOCLAW_SUMMARY_MAX_CHARS."""
 _PEOPLE_PER_EVENT: Final = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Dated(Generic[T]):
-    """A published file's value, and the time (s) of its event."""
-
-    value: T
-    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +85,14 @@ class Summary:
 
 @dataclass(slots=True)
 class FoundDocuments:
-    """The documents in events: profiles by user id, groups by channel id, summaries by session key.
+    """The documents in events: profiles by user id, summaries by session key, groups by channel
+    id, each with the time (s) of its event.
 
     Calls are by subject, choices by user id. `units` has the unit of each address whose event names it.
     """
 
-    profiles: dict[str, Dated[Profile]] = field(default_factory=dict)
-    groups: dict[str, Dated[Group]] = field(default_factory=dict)
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    groups: dict[str, tuple[Group, int]] = field(default_factory=dict)
     summaries: dict[str, Summary] = field(default_factory=dict)
     calls: dict[str, list[Call]] = field(default_factory=dict)
     clears: list[Clear] = field(default_factory=list)
@@ -162,8 +154,8 @@ class DocumentCodec:
             if confidential.texts.isdisjoint((text, preference_text(key, text)))
         }
         body["x_discord"] = user_id
-        fits = fitting(body, "notes", "preferences", "display_names")
-        return EventTemplate(APP, self.names.profile(user_id), fits)
+        body = fitting(body, "notes", "preferences", "display_names")
+        return EventTemplate(APP, self.names.profile(user_id), body)
 
     def group(
         self, channel_id: str, group: Group, confidential: Confidential, *, h: str = ""
@@ -177,10 +169,10 @@ class DocumentCodec:
         body["decisions"] = [[self.redactor.clean(text), when] for text, when in decisions]
         body["x_members"] = self.redactor.value(group.members)
         body["x_discord"] = channel_id
-        fits = fitting(body, "decisions", "themes", "members", "x_members")
-        templates = [EventTemplate(APP, self.names.group(channel_id), fits, group=h)]
-        if fits["themes"]:
-            topics = {"history_key": hk, "topics": fits["themes"], "updated_at": None}
+        body = fitting(body, "decisions", "themes", "members", "x_members")
+        templates = [EventTemplate(APP, self.names.group(channel_id), body, group=h)]
+        if body["themes"]:
+            topics = {"history_key": hk, "topics": body["themes"], "updated_at": None}
             templates.append(EventTemplate(TOPICS, f"{hk}:subscription_state", topics, hk=hk))
         return templates
 
@@ -196,21 +188,21 @@ class DocumentCodec:
         if len(pseudonym) not in LENGTHS and pseudonym.startswith("npub1"):
             with suppress(SettingsError):  # Snowclaw's code writes a full npub, against its own spec
                 pseudonym = public_key(pseudonym)
-        fits = self.names.matches if is_person else self.names.matches_channel
+        full = self.names.user if is_person else self.names.channel
         stated = one.body.get("x_discord")
         known = [safe_id(stated)] if isinstance(stated, str) else people if is_person else channels
-        key = next((key for key in known if fits(pseudonym, key)), None)
+        key = next((key for key in known if fits(pseudonym, full(key))), None)
         if key is None:
             raise UnreadableContent("it names nobody we know, or its address belongs to somebody else")
         body = {name: value for name, value in one.body.items() if name != "x_discord"}
         try:
             if is_person:
-                found.profiles[key] = Dated(Profile.from_json(body), one.event.created_at)
+                found.profiles[key] = Profile.from_json(body)
                 return user_subject(key)
             members = body.pop("x_members", None)
             if members is not None:  # `members` itself has pseudonyms
                 body["members"] = members
-            found.groups[key] = Dated(Group.from_json(body), one.event.created_at)
+            found.groups[key] = Group.from_json(body), one.event.created_at
             return group_subject(key)
         except ValueError as why:
             raise UnreadableContent(str(why)) from None
@@ -378,19 +370,19 @@ def fitting(body: Mapping[str, Any], *fields: str) -> dict[str, Any]:
 
     Raises NostrError when that isn't enough.
     """
-    fits = dict(body)
-    over = len(canonical(fits).encode("utf-8")) - MAX_BODY_BYTES
+    fitted = dict(body)
+    over = len(canonical(fitted).encode("utf-8")) - MAX_BODY_BYTES
     for name in fields:
-        while fits[name] and over > 0:
-            entries = fits[name]
+        while fitted[name] and over > 0:
+            entries = fitted[name]
             rest = list(entries.items()) if isinstance(entries, Mapping) else list(entries)
             while rest and over > 0:
                 over -= len(canonical(rest.pop(0)).encode("utf-8"))
-            fits[name] = dict(rest) if isinstance(entries, Mapping) else rest
-            over = len(canonical(fits).encode("utf-8")) - MAX_BODY_BYTES
+            fitted[name] = dict(rest) if isinstance(entries, Mapping) else rest
+            over = len(canonical(fitted).encode("utf-8")) - MAX_BODY_BYTES
     if over > 0:
         raise NostrError(f"{over} bytes too long for one event")
-    return fits
+    return fitted
 
 
 # ---------------------------------------------------------------------- whose address it is

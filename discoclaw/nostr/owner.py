@@ -36,7 +36,7 @@ from discoclaw.nostr.event import NIP44, Event, Keys, canonical, object_of, veri
 from discoclaw.nostr.ledgers import source_of
 from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
-from discoclaw.nostr.schemas import APP, CONFIG, LENGTHS, NPUB, Names
+from discoclaw.nostr.schemas import APP, CONFIG, NPUB, Names, fits
 from discoclaw.store.files import read_in_thread
 
 log = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ def person_finder(people: Callable[[], Iterable[str]], names: Names) -> Callable
         known = list(people())
         if name in known:
             return name
-        found = [one for one in known if names.matches(name, one)] if len(name) in LENGTHS else []
+        found = [one for one in known if fits(name, names.user(one))]
         return found[0] if len(found) == 1 else None
 
     return who

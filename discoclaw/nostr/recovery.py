@@ -473,12 +473,11 @@ def archive_of(found: Gathered, disk: Disk, now_ms: int) -> Archive:
             put(CURSORS, session_name(f"summary-{session}"), {"upTo": summary.up_to} | count)
     for user_id, profile in documents.profiles.items():
         # `first_seen` is in whole seconds: the erasure may lie in the same one.
-        if not is_erased([user_id], (profile.value.first_seen + 1) * 1000):
-            put(PROFILES, f"{user_id}.json", profile.value.to_json())
-    for channel_id, dated in documents.groups.items():
-        group = dated.value
-        for member, _ in dated.value.members:
-            if is_erased([member], dated.at * 1000):
+        if not is_erased([user_id], (profile.first_seen + 1) * 1000):
+            put(PROFILES, f"{user_id}.json", profile.to_json())
+    for channel_id, (group, at) in documents.groups.items():
+        for member, _ in group.members:
+            if is_erased([member], at * 1000):
                 group = group.without(member)
         put(GROUPS, f"{channel_id}.json", group.to_json())
     for subject, calls in documents.calls.items():

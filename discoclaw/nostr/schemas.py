@@ -326,14 +326,6 @@ class Names:
             return self.channel(subject.removeprefix("group-"))[:32]
         return self._name(f"subject:{subject}")[:32]
 
-    def matches(self, pseudonym: str, user_id: str) -> bool:
-        """Whether 16, 32 or 64 hex digits are this person's pseudonym."""
-        return _fits(pseudonym, self.user(user_id))
-
-    def matches_channel(self, pseudonym: str, channel_id: str) -> bool:
-        """Whether 16, 32 or 64 hex digits are this channel's pseudonym."""
-        return _fits(pseudonym, self.channel(channel_id))
-
     def keyed_hash(self, text: str) -> str:
         """A keyed hash of any text, 32 hex digits. Without the bot's key it cannot be linked to the text."""
         return hmac.new(self._hash_key, text.encode("utf-8"), hashlib.sha256).hexdigest()[:32]
@@ -380,6 +372,7 @@ class Names:
         return f"{GROUP}{self.channel(channel_id)[:32]}"
 
 
-def _fits(pseudonym: str, full: str) -> bool:
+def fits(pseudonym: str, full: str) -> bool:
+    """Whether 16, 32 or 64 hex digits are the beginning of this pseudonym, or all of it."""
     lower = pseudonym.lower()
     return len(lower) in LENGTHS and bool(_HEX.fullmatch(lower)) and full.startswith(lower)

@@ -55,7 +55,7 @@ class TestRoundTrip:
     def test_a_profile_comes_back(self, name: str, note: str, since: int) -> None:
         profile = Profile(display_names=((name, since),), first_seen=since, notes=(note,))
         made = DOCUMENTS.profile(PERSON, profile, NOTHING_CONFIDENTIAL, is_owner=False)
-        read = published(made).profiles[PERSON].value
+        read = published(made).profiles[PERSON]
         assert (read.display_names, read.first_seen, read.notes) == (((name, since),), since, (note,))
 
     @given(TEXTS, TEXTS)
@@ -63,7 +63,7 @@ class TestRoundTrip:
         group = Group(members=((PERSON, name),), themes=(theme,))
         made = DOCUMENTS.group(CHANNEL, group, NOTHING_CONFIDENTIAL)
         assert PERSON not in str(made[0].body["members"])
-        read = published(*made).groups[CHANNEL].value
+        read, _ = published(*made).groups[CHANNEL]
         assert (read.members, read.themes) == (group.members, group.themes)
 
     def test_choices_of_many_people_come_back_from_several_events(self) -> None:

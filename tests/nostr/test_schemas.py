@@ -24,6 +24,7 @@ from discoclaw.nostr.schemas import (
     EventTemplate,
     Names,
     deleted_until,
+    fits,
     tombstone,
     unique,
 )
@@ -204,9 +205,9 @@ class TestNames:
 
     @pytest.mark.parametrize("length", [16, 32, 64])
     def test_are_read_in_three_lengths(self, length: int) -> None:
-        assert self.names.matches(self.names.user("1")[:length].upper(), "1")
-        assert not self.names.matches(self.names.user("2")[:length], "1")
-        assert not self.names.matches(self.names.user("1")[: length - 1], "1")
+        assert fits(self.names.user("1")[:length].upper(), self.names.user("1"))
+        assert not fits(self.names.user("2")[:length], self.names.user("1"))
+        assert not fits(self.names.user("1")[: length - 1], self.names.user("1"))
 
     def test_differ_from_bot_to_bot(self) -> None:
         assert Names(Keys.generate()).user("1") != self.names.user("1")

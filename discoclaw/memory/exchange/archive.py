@@ -282,15 +282,17 @@ async def _shown(memory: Memory, subject: str) -> list[str]:
         return []
     kind: type[Profile] | type[Group] = Profile if user_id is not None else Group
     folder, name = PROFILES if user_id is not None else GROUPS, f"{user_id or channel_id}.json"
-    documents, view = memory.disk.documents(folder), await memory.view(subject)
-
-    def show(before: bytes | None) -> bytes | None:
-        with suppress(ValueError, RecursionError):
-            return render_json(kind.from_json(json.loads(before or b"")).with_view(view).to_json())
-        return None
-
+    documents = memory.disk.documents(folder)
     with faulting(f"cannot write {folder}/{name}"):
-        before = await read_in_thread(documents.find, name)
+        if (before := await read_in_thread(documents.find, name)) is None:
+            return []
+        view = await memory.view(subject)
+
+        def show(known: bytes | None) -> bytes | None:
+            with suppress(ValueError, RecursionError):
+                return render_json(kind.from_json(json.loads(known or b"")).with_view(view).to_json())
+            return None
+
         after = await in_thread(documents.change, name, show)
     return [f"{folder}/{name}"] if after != before else []
 
