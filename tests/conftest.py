@@ -88,7 +88,12 @@ LONG = [
     "test_docs_pasted",
 ]
 """Files and folders whose tests are all `long`: kills, several processes, failing databases, releases."""
-QUICK = ["process/test_run", "process/test_start", "process/test_host_settings"]
+QUICK = [
+    "process/test_host_settings",
+    "process/test_random_histories",
+    "process/test_run",
+    "process/test_start",
+]
 """Files of those folders that every change has to pass."""
 HERE = Path(__file__).parent
 

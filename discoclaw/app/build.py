@@ -224,7 +224,7 @@ def build(
         clock=clock,
         rules=settings.decay,
         roll=random.Random().random,
-        beside=Beside(archiving.purge, people.tool_log.purge, processes),
+        beside=Beside(archiving.expire, people.tool_log.expire, processes),
         consent=consent,
     )
     heartbeat = Heartbeat(

@@ -26,7 +26,7 @@ from discoclaw.core.live import Scope
 from discoclaw.core.message import Place
 from discoclaw.core.ports import Clock, Passive
 from discoclaw.core.profile import Profile
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.subject import user_of, user_subject
 from discoclaw.memory.status import status_of
 from discoclaw.memory.subjects.ledger import read
@@ -75,8 +75,8 @@ class KnownPeople(Derived):
         """The names of people, of those whose name is known."""
         return {one: name for one in user_ids if (name := self._called(one))}
 
-    def purge_ram(self, purge: Purge) -> None:
-        if not purge.erases:
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        if phase != "ram" or not purge.erases:
             return  # what a ledger has is counted again when that has changed
         with self._lock:
             self._forgotten += 1

@@ -25,7 +25,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Place
 from discoclaw.core.pending import is_proposal, question_of, settled_as
 from discoclaw.core.ports import Passive
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.core.yours import read_by, yours
 from discoclaw.memory.changes import Listener
@@ -81,9 +81,9 @@ class Receipts(Passive, Derived, Listener):
         self._tasks[task] = subject, commit
         task.add_done_callback(self._tasks.pop)
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Send no receipt with what was taken back, and nothing about somebody who was erased."""
-        for task, (subject, commit) in self._tasks.items():
+        for task, (subject, commit) in self._tasks.items() if phase == "ram" else ():
             said = "\n".join(
                 card.as_text(in_private=True) for card in self._cards("", commit, "", shows=True)
             )

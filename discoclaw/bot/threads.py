@@ -16,7 +16,7 @@ from discoclaw.bot import wire
 from discoclaw.bot.past import starter_of
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.session.delivery import renamed
 from discoclaw.work import Background, Worker
 
@@ -48,14 +48,12 @@ class OpenThreads(Background, Derived):
         self._taken_back: dict[str, list[Purge]] = {}
         self._worker = Worker("names of threads", self._rename_taken_back)
 
-    def purge_ram(self, purge: Purge) -> None:
-        """Rename the threads that we opened for questions of an erased person."""
-        if purge.erases and purge.user_id:
-            self._look_at(purge)
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        """Rename the threads that grew out of what somebody took back, and those that name it.
 
-    async def purge_disk(self, purge: Purge) -> None:
-        """Rename the threads that grew out of what somebody took back, and those that name it."""
-        if not purge.alone:  # a deleted question's thread is renamed at once
+        Where they are erased, those that we opened for their questions.
+        """
+        if phase == ("ram" if purge.erases else "disk") and not purge.alone:  # such a thread has its name
             self._look_at(purge)
 
     def _look_at(self, purge: Purge) -> None:

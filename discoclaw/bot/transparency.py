@@ -24,7 +24,7 @@ from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import ChatError, ChatGone
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge
 from discoclaw.core.subject import BOT, person_of, user_of, user_subject
 from discoclaw.core.text import clip, speaker, utf16_length
 from discoclaw.core.view import View
@@ -94,7 +94,10 @@ class Transparency(Derived, Listener):
     def chosen(self, user_id: str) -> None:
         self.follower.touch(user_subject(user_id))
 
-    async def purge_disk(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        return self._renew(purge) if phase == "disk" and not purge.erases else None
+
+    async def _renew(self, purge: Purge) -> None:
         """Have the messages with summaries renewed if the summary of an open conversation is purged."""
         for key in sorted(purge.sessions):
             if person_of(key) is None and (await self._cursors.get(f"summary-{key}")).get("again"):

@@ -8,6 +8,7 @@ Knows nothing about where choices and tombstones are kept.
 """
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
@@ -17,6 +18,8 @@ NEVER = -1
 """The cutoff of a person who never opted out and was never erased."""
 ALWAYS = sys.maxsize
 """The cutoff of a person who has opted out: nothing they say may be kept."""
+LATELY = 50_000
+"""How many people of whom something was heard lately count as in use: the words of as many fit in no RAM."""
 
 CutoffOf = Callable[[str], int]
 """Until when (ms since 1970) nothing of a person (a Discord user id) may be kept; `NEVER` for no limit."""
@@ -76,6 +79,7 @@ class Consent:
         self._refused_until = refused_until
         self._erased_at = erased_at
         self._in_use: WeakValueDictionary[str, _Cutoffs] = WeakValueDictionary()
+        self._lately: deque[_Cutoffs] = deque(maxlen=LATELY)
 
     def cutoff(self, user_id: str) -> int:
         """Until when (ms since 1970) nothing the person said may be kept: `NEVER`, a time, or `ALWAYS`."""
@@ -99,10 +103,11 @@ class Consent:
         if cutoffs is None:
             cutoffs = _Cutoffs(self._refused_until(user_id), self._erased_at(user_id))
             self._in_use[user_id] = cutoffs
+            self._lately.append(cutoffs)
         return Permission(user_id, said_at, cutoffs)
 
     def in_use(self, user_id: str) -> bool:
-        """Whether any permission of a person is in use."""
+        """Whether any permission of a person is in use, or was lately: RAM may have words of theirs."""
         return user_id in self._in_use
 
     def changed(self, user_id: str) -> None:

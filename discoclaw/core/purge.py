@@ -15,12 +15,11 @@ the composition root registers it once. `memory/purge` visits them. Knows nothin
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from discoclaw.core.item import Item, Kind, Source
 from discoclaw.core.matching import spaced, without_user
@@ -236,7 +235,8 @@ class Purged:
     are other subjects in whose memory something rested on the person's words, `stuck` those in which it still
     does. The rest is for the line that the person reads: `messages` of the recent talk and of what waits to
     be learned from, `archived` ones, `summaries` (session keys), `notes` of channels, and `answers`: stored
-    answers of the model and of its tools.
+    answers of the model and of its tools. `sessions` are the conversations (keys) in which RAM had words of
+    the person, or their name: a purge's disk phase looks there too.
     """
 
     count: int = 0
@@ -248,6 +248,7 @@ class Purged:
     summaries: frozenset[str] = frozenset()
     notes: int = 0
     answers: int = 0
+    sessions: frozenset[str] = field(default=frozenset(), compare=False)
 
     def __add__(self, other: "Purged") -> "Purged":
         return Purged(
@@ -260,6 +261,7 @@ class Purged:
             self.summaries | other.summaries,
             self.notes + other.notes,
             self.answers + other.answers,
+            self.sessions | other.sessions,
         )
 
     def __bool__(self) -> bool:
@@ -347,58 +349,40 @@ class Readable:
     digest: bytes = b""
 
 
-class Derived:
-    """A part that holds something about people. Each method has a default that does nothing.
+Phase = Literal["ram", "disk", "done"]
+Outcome: TypeAlias = "Purged | Awaitable[Purged | None] | None"
 
-    Every purge visits every part, first in RAM and then on disk (see `memory/purge`). An erasing visits the
-    disk in its own way, in `erase`: all parts at once, while none of them writes, and before anything else
-    runs if it was killed in the middle.
-    """
+
+class Derived:
+    """A part that holds something about people. Each method has a default that does nothing."""
 
     name: str
     """What the part holds, for the log: "archive", "rolling summaries"."""
     local: bool = False
     """Whether this part's disk is this machine's alone: each process then purges its own."""
 
-    def purge_ram(self, purge: Purge) -> Purged | None:
-        """Remove it from RAM. Runs on the event loop, so it never blocks."""
-        return None
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        """Remove it. A purge visits every part three times; the parts are visited one after another.
 
-    async def purge_disk(self, purge: Purge) -> Purged | None:
-        """Remove it from disk; may be called again and then finds nothing. Erasings call `erase` instead.
+            ram   at once, before anybody can use it again. On the event loop, so it never blocks
+            disk  what it returns is awaited. It may be asked again, and then finds nothing. Whatever is left
+                  is named in `Purged.left`, or MemoryFault or OSError says so; it is then asked again
+            done  everything that the subject took back is gone: what waited for that may be used again, and
+                  is read again. On the event loop, so it never blocks
 
-        The subject is "" for messages of somebody who is not known here. Raises MemoryFault or OSError if
-        something is left; it is then called again.
+        After an erasing's RAM phase a part writes nothing of the subject that was said before, and its disk
+        phase waits for what it is writing. The store's own files come last. Cursors are locked meanwhile, so
+        no part may write one then. "done" follows also where the disk kept something. The subject of a purge
+        is "" for messages of somebody who is not known here.
         """
         return None
-
-    def purged(self, subject: str) -> None:
-        """Everything that a subject took back was removed: what waited for that may be used again."""
-
-    def exclusive(self, purge: Purge) -> AbstractAsyncContextManager[None]:
-        """While this is entered for an erasing, nothing about the subject is written by this part."""
-        return nullcontext()
-
-    def erase(self, purge: Purge) -> Purged:
-        """Remove it from disk for an erasing.
-
-        Blocking, in a thread; may be called again and then finds nothing.
-        """
-        return NOTHING_PURGED
 
     def outside(self, subject: str) -> Collection[str]:
         """Names of the steps that have to follow an erasing elsewhere (in the chat, on relays).
 
-        Blocking, in a thread. Raises OSError.
+        It is asked before there is a purge: people read it before they confirm, and a killed erasing has to
+        know it. Blocking, in a thread. Raises OSError.
         """
-        return ()
-
-    def sessions_of(self, subject: str) -> Iterable[str]:
-        """Conversations (session keys) of which this part has words of a subject in RAM. Never blocks."""
-        return ()
-
-    def sessions_on_disk(self, subject: str) -> Iterable[str]:
-        """Conversations that a note on disk names. Blocking, in a thread. Raises OSError."""
         return ()
 
     def audit(self) -> Iterable[Readable]:

@@ -20,7 +20,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.history import History
 from discoclaw.core.model import AssistantTurn, ModelRequest, ToolTurn, UserTurn
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.demo.world import Person, World, id_of
@@ -62,7 +62,7 @@ class Held(Derived):
         if request.purpose == "answer" and request.subject is not None:
             self._prompts[request.subject] = _as_text(request)[:MOST_CHARS]
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         self._prompts.clear()  # those of others repeat the recent talk
 
     async def of(self, person_id: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import EmbeddingRefused, MemoryFault
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.ports import ALONE, Clock, Embedder, Processes
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge
 from discoclaw.core.subject import user_of
 from discoclaw.core.visible import VisibleItems
 from discoclaw.memory.changes import Listener
@@ -339,21 +339,21 @@ class Embedding(Background, Derived, Listener):
     def _is_hopeless(self, subject: str, text: str) -> bool:
         return self._batches.is_hopeless((subject, hash_of(text)))
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
         """Drop a subject's vectors, what waits, and the result of a request under way.
 
         `recorded` finds what is still missing.
         """
-        self.cache.purge_ram(purge)
-        if purge.erases:
-            self._touched.pop(purge.subject, None)
-        self._drop(purge.subject)
+        if phase == "ram":
+            self.cache.purge(purge, phase)
+            if purge.erases:
+                self._touched.pop(purge.subject, None)
+            self._drop(purge.subject)
+        return self._keep_held(purge) if phase == "disk" and purge.subject and not purge.erases else None
 
-    async def purge_disk(self, purge: Purge) -> None:
+    async def _keep_held(self, purge: Purge) -> None:
         """Remove all vectors but those of texts that a persona still remembers."""
         subject, held = purge.subject, set[bytes]()
-        if not subject:
-            return
         if not purge.everything:
             for name in (await self._memory.branches(subject)).all:
                 held |= {hash_of(item.text) for item in (await self._memory.view(subject, name)).active()}

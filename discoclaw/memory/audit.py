@@ -17,7 +17,7 @@ from discoclaw.core.errors import faulting
 from discoclaw.core.message import Said
 from discoclaw.core.purge import Purge, Readable, terms_of
 from discoclaw.core.subject import person_of, user_of, user_subject
-from discoclaw.memory.changes import Registry
+from discoclaw.memory.erasing.store_files import Registry
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.kept import JSON
 from discoclaw.memory.people import choices
@@ -122,7 +122,7 @@ class Audit:
             taken = tuple(one for view in views for one in view.purges(subject))
             erased_at = self._tombs.erased_at(subject)
             if taken or subject in out or erased_at >= 0:
-                sessions = {one for part in self._registry for one in part.sessions_on_disk(subject)}
+                sessions = self._registry.sessions_on_disk(subject)
                 texts = frozenset(item.text for view in views for item in view.active())
                 terms = frozenset[str]().union(*map(terms_of, texts))
                 yield Known(

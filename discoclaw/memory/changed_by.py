@@ -17,11 +17,10 @@ from dataclasses import asdict, dataclass
 from discoclaw.core.errors import MemoryFault, NewerSchema
 from discoclaw.core.live import Scope
 from discoclaw.core.policy import Value
-from discoclaw.core.purge import Derived, Purge, Purged, Readable
-from discoclaw.core.subject import user_of
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
-from discoclaw.store.files import read_in_thread, render_json
+from discoclaw.store.files import in_thread, read_in_thread, render_json
 from discoclaw.store.port import Change, Documents
 
 log = logging.getLogger(__name__)
@@ -91,14 +90,14 @@ class ChangedBy(Derived, Listener):
         for key, one in _understood(self._documents.find(FILE)).items():
             yield Readable(f"{self._documents.folder / FILE} ({key})", author=one.by, at=one.at)
 
-    def purge_ram(self, purge: Purge) -> None:
-        if purge.erases:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if not (purge.erases and purge.user_id):
+            return None
+        if phase == "ram":
             self._known = _without(self._known, purge.user_id)
+        return in_thread(self._erase, purge.user_id) if phase == "disk" else None
 
-    def erase(self, purge: Purge) -> Purged:
-        user_id = user_of(purge.subject)
-        if user_id is None:
-            return Purged()
+    def _erase(self, user_id: str) -> Purged:
         removed = 0
 
         def without(content: bytes | None) -> bytes | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.ports import Clock
+from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.kept import Document, Kept
 from discoclaw.store.files import Linked, in_thread, render_json, session_name
 from discoclaw.store.port import Documents
@@ -198,3 +199,22 @@ def texts_of(value: Cursor, key: str) -> list[str]:
     """The strings of a list that was read from disk; anything else in it is ignored."""
     found = value.get(key)
     return [one for one in found if isinstance(one, str) and one] if isinstance(found, list) else []
+
+
+def sessions_in(folder: Documents, subject: str) -> set[str]:
+    """The conversations (session keys) that the cursors of a store name of a person. Blocking.
+
+    The cursor `people-<session>` says whose words are in a summary; for a summary by an earlier version, the
+    sessions in the person's own cursor do. Raises OSError.
+    """
+    if (user := user_of(subject)) is None:
+        return set()
+    learned = read_surely(folder, session_name(f"facts-{user}"))
+    found = {dm_of(user), *(key for key, seen in learned.items() if isinstance(seen, str))}
+    for name in folder.names():
+        if name.startswith("people-") and name.endswith(".json"):
+            value = read_surely(folder, name)
+            session = value.get("session")
+            if isinstance(session, str) and user in people_of(value):
+                found.add(session)
+    return found - {""}

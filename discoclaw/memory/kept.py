@@ -18,12 +18,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from discoclaw.core.errors import MemoryFault, Overtaken, faulting
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Derived, Purge, Purged
+from discoclaw.core.purge import Derived, Purged
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id, stamp_of
@@ -34,6 +34,8 @@ from discoclaw.work import Worker, Working
 log = logging.getLogger(__name__)
 V = TypeVar("V")
 W = TypeVar("W")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 JSON = ".json"
 MOST_KNOWN = 10_000
@@ -218,10 +220,19 @@ class Kept(Listener, Generic[V]):
             try:
                 yield
             finally:
-                self.erasings += 1
-                self._readings.clear()  # a reading may have begun before
-                for name in self._ram if keys is None else map(self._name_of, keys):
-                    self._ram.drop(name)
+                self.outdated(keys)
+
+    def outdated(self, keys: Iterable[str] | None = None) -> None:
+        """Have all documents, or `keys`, read from disk again."""
+        self.erasings += 1
+        self._readings.clear()  # a reading may have begun before
+        for name in self._ram if keys is None else map(self._name_of, keys):
+            self._ram.drop(name)
+
+    async def settled(self, keys: Iterable[str] | None = None) -> None:
+        """Wait until nobody is writing. Afterwards all documents, or `keys`, are read from disk again."""
+        async with self.alone(keys):
+            pass
 
     async def renewed(self, names: Collection[str]) -> None:
         """Drop from RAM what another process wrote."""
@@ -428,11 +439,10 @@ class Behind(Working, Derived, ABC, Generic[W]):
         self._waiting = {name: some for name, some in left.items() if some}
         return sum(map(len, before.values())) - sum(map(len, left.values()))
 
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Keep everybody from writing a line meanwhile."""
+    async def _alone_in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run blocking work while nobody writes a line."""
         async with self._alone:
-            yield
+            return await in_thread(work, *args, **kwargs)
 
     async def _write(self, _: str) -> None:
         """Write what waits. It waits until it is on disk, so that whoever asks meanwhile finds it."""

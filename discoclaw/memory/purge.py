@@ -4,10 +4,10 @@ The ledger says what was taken back (`View.taken_back`); that is the record of a
 it with its commit. From there:
 
     1  the commit is on disk   until then nothing has happened
-    2  RAM                     `purge_ram` of every part, before anybody can use it again; never blocks
-    3  disk                    `purge_disk` of every part, before the person is answered if that takes no
-                               longer than REPORT_S, and again until it has worked
-    4  `purged`                what waited for that may be used again: summaries are written anew
+    2  "ram"                   of every part, before anybody can use it again; never blocks
+    3  "disk"                  of every part, before the person is answered if that takes no longer than
+                               REPORT_S, and again until it has worked
+    4  "done"                  what waited for that may be used again: summaries are written anew
     5  the cursor              `withdrawn-<subject>` has the times (ms) of what is `done`, and whether all was
                                purged because the person opted `out`
     6  outside                 threads are renamed, messages renewed, relays told: each part tries again
@@ -21,8 +21,8 @@ What always holds:
 - People who want no memory at all take back everything they said. No ledger says so, only their choice.
 - Messages that were deleted or edited in the chat are in no ledger either; `session/deleted_messages` has
   their record, and hands them over (`unsaid`).
-- Erasing somebody is the widest purge. It has a record of its own, because the ledger goes with it, and
-  visits the disk in its own way: see `erasing/erase`.
+- Erasing somebody is the widest purge, and goes the same way through the parts. It has a record of its own,
+  because the ledger goes with it: see `erasing/erase`.
 
 Where several processes share the store, each of them purges RAM as soon as it hears that a ledger changed,
 and what lies on its own machine (`Derived.local`) by itself. What is in the store is purged by the one that
@@ -41,13 +41,14 @@ from discoclaw.core.consent import ALWAYS, Consent
 from discoclaw.core.errors import DiscoClawError, MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.message import Said
-from discoclaw.core.purge import NOTHING_PURGED, Derived, Purge, Purged, Report
+from discoclaw.core.purge import NOTHING_PURGED, Derived, Phase, Purge, Purged, Report
 from discoclaw.core.subject import dm_of, person_of, user_of, user_subject
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory.changes import Listener, Registry
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.erasing.store_files import Registry
 from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.store.files import in_thread
@@ -158,9 +159,9 @@ class Purger(Derived, Listener):
             self._purge_ram(everything(user_subject(user_id)))
         self._follower.touch(user_subject(user_id))
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Know nothing more of somebody who is erased."""
-        if purge.erases:
+        if phase == "ram" and purge.erases:
             self._gone.pop(purge.subject, None)
             self._here.pop(purge.subject, None)
 
@@ -171,10 +172,12 @@ class Purger(Derived, Listener):
         for one in view.purges(subject, lambda at: at not in self._gone.get(subject, ())):
             self._purge_ram(one)
 
-    def _purge_ram(self, purge: Purge) -> None:
+    def _purge_ram(self, purge: Purge) -> Purged:
         if purge.texts:  # else no ledger has it, and that time may be another purge's
             self._gone.setdefault(purge.subject, set()).add(purge.at)
-        self._note(purge.subject, self._personal.purge_ram(purge))
+        removed = self._personal.ram(purge)
+        self._note(purge.subject, removed)
+        return removed
 
     # ------------------------------------------------------------------ disk: until it has worked
 
@@ -190,8 +193,8 @@ class Purger(Derived, Listener):
                 found += view.purges(subject, lambda at: at not in done)
             if self._shared:
                 await self._purge_here(subject, views)
-            await self._purge(subject, found, local=False)
-            self._end(subject)
+            await self._purge(found, local=False if self._shared else None)
+            self._done(subject)
             if (taken, is_out) != (done, was_out):
                 await self._cursors.put(f"{DONE}{subject}", {"done": sorted(taken), "out": int(is_out)})
 
@@ -201,46 +204,37 @@ class Purger(Derived, Listener):
         That is for what no ledger knows. Raises MemoryFault and OSError; it is then to be called again.
         """
         async with self._locks.setdefault(purge.subject, asyncio.Lock()):
-            await self._purge(purge.subject, [purge], purge.sessions)
+            await self._purge([purge], purge.sessions)
             if not purge.subject:
-                self._end("")
+                self._done("")
         if purge.subject:
             self._follower.touch(purge.subject)  # which ends it, after what their ledger says
 
     async def _purge(
-        self,
-        subject: str,
-        found: Sequence[Purge],
-        sessions: Collection[str] | None = None,
-        *,
-        local: bool | None = None,
+        self, found: Sequence[Purge], sessions: Collection[str] | None = None, *, local: bool | None = None
     ) -> None:
-        """Have every part purge what was `found`, even if another one fails. Raises MemoryFault and OSError.
+        """Have every part purge what was `found` of one subject. Raises MemoryFault and OSError.
 
         `sessions` are the conversations that may have it; by default, all that have words of the subject.
         With `local`, only the parts that every process purges by itself, or those that one does for all.
         """
-        if not found:
-            return
-        parts = [part for part in self._personal if local in (None, part.local and self._shared)]
-        if sessions is None:
-            known = self._personal.in_ram(subject) | await in_thread(self._personal.on_disk, subject)
-            sessions = known | {dm_of(user_of(subject) or "")}
-        failures: list[Exception] = []
-        for purge in (replace(one, sessions=frozenset(sessions)) for one in found):
-            self._purge_ram(purge)
-            for part in parts:
-                try:
-                    self._note(subject, await part.purge_disk(purge) or NOTHING_PURGED)
-                except (MemoryFault, OSError) as error:
-                    failures.append(error)
-        if failures:
-            raise failures[0]
+        in_ram = sum(map(self._purge_ram, found), NOTHING_PURGED)
+        if found and sessions is None:
+            known = await in_thread(self._personal.sessions_on_disk, found[0].subject)
+            sessions = known | in_ram.sessions | {dm_of(found[0].user_id)}
+        left: tuple[str, ...] = ()
+        for purge in found:
+            removed = await self._personal.disk(
+                replace(purge, sessions=frozenset(sessions or ())), local=local
+            )
+            self._note(purge.subject, removed)
+            left += removed.left
+        if left:
+            raise MemoryFault("; ".join(left))
 
-    def _end(self, subject: str) -> None:
+    def _done(self, subject: str) -> None:
         """Tell the parts that everything a subject took back so far is gone."""
-        for part in self._personal:
-            part.purged(subject)
+        self._personal.done(Purge(subject, ALWAYS))
 
     async def _progress(self, subject: str) -> tuple[set[int], bool]:
         """The times (ms) of what is done, and whether everything was purged because the person opted out."""
@@ -260,11 +254,11 @@ class Purger(Derived, Listener):
         done = {subject for name in names if (subject := _subject_done(name)) is not None}
         changed = {subject for name in names if (subject := subject_of(name)) is not None}
         for subject in sorted(done | {one for one in changed if user_of(one) is not None}):
-            in_use = self._consent.in_use(user_of(subject) or "") or self._memory.has_in_ram(subject)
-            if subject in done or in_use or self._personal.in_ram(subject):
+            heard = self._consent.in_use(user_of(subject) or "")
+            if subject in done or heard or self._memory.has_in_ram(subject):
                 await self._take_up(subject)
             if subject in done:
-                self._end(subject)
+                self._done(subject)
 
     async def _take_up(self, subject: str) -> None:
         try:
@@ -291,7 +285,7 @@ class Purger(Derived, Listener):
         found = [one for view in views for one in view.purges(subject, lambda at: at not in here)]
         if out and ALWAYS not in here:
             found.append(everything(subject))
-        await self._purge(subject, found, self._personal.in_ram(subject), local=True)
+        await self._purge(found, (), local=True)
         here |= {one.at for one in found}
 
     # ------------------------------------------------------------------ telling the person

@@ -27,7 +27,7 @@ from typing import Final
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import ON_RELAYS, Derived, Purge
+from discoclaw.core.purge import ON_RELAYS, Derived, Phase, Purge
 from discoclaw.core.subject import dm_of, group_of, group_subject, person_of, user_of, user_subject
 from discoclaw.memory.changes import SESSION, Listener
 from discoclaw.memory.subjects.store import Memory
@@ -209,9 +209,9 @@ class Mirror(Derived, Listener):
     def outside(self, subject: str) -> Collection[str]:
         return (STEP,)
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Remember which summaries are erased with a person: their events have to go from relays too."""
-        if purge.erases:
+        if phase == "ram" and purge.erases:
             known = self._sessions.get(purge.subject, frozenset())
             self._sessions[purge.subject] = known | purge.sessions
 

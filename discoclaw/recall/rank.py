@@ -18,7 +18,7 @@ from heapq import nlargest
 from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
 from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, POSSIBLE, Signals
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.query import Cosines, Query
 from discoclaw.core.visible import Line, VisibleItems, line_of
 from discoclaw.core.words import terms
@@ -439,8 +439,10 @@ class Ranker(Derived):
             if self._forgotten != forgotten:
                 return
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Drop everything in RAM about ranked items, because somebody's words have to go."""
+        if phase != "ram":
+            return
         self._forgotten += 1
         self._documents.forget()
         self._lines.forget()

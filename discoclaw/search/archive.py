@@ -26,11 +26,9 @@ from functools import partial
 from typing import Any
 
 from discoclaw.core.consent import ALWAYS, NEVER, Consent
-from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Entry
-from discoclaw.core.purge import Derived, Purge, Purged, Readable, terms_of
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable, terms_of
 from discoclaw.core.purge import Words as Spoken
-from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.words import others_for
 from discoclaw.search.archive_file import ArchiveFile
@@ -295,7 +293,7 @@ class Archive(Derived):
 
     # ------------------------------------------------------------------ removing
 
-    def purge(self, before_ms: int) -> int:
+    def expire(self, before_ms: int) -> int:
         """Remove what was said before a time (ms). Returns how many entries. Raises MemoryFault."""
         self.engine.remove_copies(before_ms)
         return self._removed("sent_at < :before", {"before": before_ms})
@@ -326,16 +324,14 @@ class Archive(Derived):
         self.engine.remove_copies()  # nobody can tell whose words a damaged file contains
         return gone
 
-    def erase(self, purge: Purge) -> Purged:
-        """Remove everything about a person; all of it counts as one entry."""
-        user_id = user_of(purge.subject)
-        try:
-            return Purged(min(1, self.erase_person(user_id))) if user_id is not None else Purged()
-        except MemoryFault as fault:
-            return Purged(left=(str(fault),))
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        return in_thread(self._purged, purge) if phase == "disk" else None
 
-    async def purge_disk(self, purge: Purge) -> Purged:
-        return Purged(archived=await in_thread(self.take_out, purge))
+    def _purged(self, purge: Purge) -> Purged:
+        """Everything about a person who is erased counts as one entry. Raises MemoryFault."""
+        if not purge.erases:
+            return Purged(archived=self.take_out(purge))
+        return Purged(min(1, self.erase_person(purge.user_id))) if purge.user_id else Purged()
 
     def take_out(self, purge: Purge) -> int:
         """Remove what a person took back.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.purge import Derived, Purge, Purged, Readable
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable
 from discoclaw.store.database import (
     FAULTS,
     Database,
@@ -103,19 +103,20 @@ class VectorCache(Derived):
         """How often an owner was erased here, or took something back: a token for `put`. Never blocks."""
         return self._erasings.get(owner, 0)
 
-    def purge_ram(self, purge: Purge) -> None:
-        """Make later `put` calls for earlier requests fail; removing them from disk follows."""
-        self._erasings[purge.subject] = self.erasings(purge.subject) + 1
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        """Remove the vectors of texts that a person took back, and make `put` fail for earlier requests.
 
-    async def purge_disk(self, purge: Purge) -> None:
-        """Remove the vectors of texts that a person took back.
-
-        What is only private now stays: who may see an item is asked before its vector is used.
+        What is only private now stays: who may see an item is asked before its vector is used. Of somebody
+        who is erased, they are destroyed byte for byte, or the whole cache if that is impossible.
         """
-        if not purge.open_only:
+        if phase == "ram":
+            self._erasings[purge.subject] = self.erasings(purge.subject) + 1
+        elif phase == "disk" and purge.erases:
+            return in_thread(self._erase, purge.subject)
+        elif phase == "disk" and not purge.open_only:
             gone = set(map(hash_of, purge.texts))
-            everything = purge.everything
-            await in_thread(self._remove, purge.subject, lambda key: everything or key in gone)
+            return in_thread(self._remove, purge.subject, lambda key: purge.everything or key in gone)
+        return None
 
     def keep_only(self, owner: str, hashes: Collection[bytes]) -> None:
         """Remove an owner's vectors of all other texts. Raises MemoryFault."""
@@ -165,18 +166,6 @@ class VectorCache(Derived):
         """Remove everybody's vectors by a model, to be made again. Raises MemoryFault."""
         self._rows("DELETE FROM vectors WHERE model = ?", model)
 
-    def erase(self, purge: Purge) -> Purged:
-        """Destroy an owner's vectors, byte for byte.
-
-        If that is impossible, the whole cache is destroyed.
-        """
-        with self._database.lock:
-            self.purge_ram(purge)
-            try:
-                return Purged(self._destroy(purge.subject))
-            except OSError as error:
-                return Purged(left=(f"{self._path}: {error.strerror or error}",))
-
     def close(self) -> None:
         """Release the file until its next use."""
         self._database.close()
@@ -197,6 +186,14 @@ class VectorCache(Derived):
 
     def _is_there(self) -> bool:
         return self._database.is_open or (self._path is not None and self._path.exists())
+
+    def _erase(self, owner: str) -> Purged:
+        with self._database.lock:
+            self._erasings[owner] = self.erasings(owner) + 1
+            try:
+                return Purged(self._destroy(owner))
+            except OSError as error:
+                return Purged(left=(f"{self._path}: {error.strerror or error}",))
 
     def _destroy(self, owner: str) -> int:
         if not self._is_there():

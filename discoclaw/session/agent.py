@@ -18,7 +18,7 @@ from discoclaw.core.idle import IdleMap
 from discoclaw.core.pending import Pending
 from discoclaw.core.ports import AnyOffer, AskOffer, Ending, Reply
 from discoclaw.core.privacy import may_show
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import View
@@ -356,13 +356,9 @@ class Explained(Derived):
         found = max(known, key=lambda one: (int(one[1].answer_id), one[1].at), default=None)
         return found if found is not None and (later_part or found[1].answer_id == message_id) else None
 
-    def forget(self, user_id: str) -> None:
-        """Drop everything about a person's answers."""
-        for session_key in self._last:
-            (self._last.peek(session_key) or _people()).drop(user_id)
-
-    def purge_ram(self, purge: Purge) -> None:
-        self.forget(purge.user_id)
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        for session_key in self._last if phase == "ram" else ():
+            (self._last.peek(session_key) or _people()).drop(purge.user_id)
 
 
 def _people() -> IdleMap[list[Shown]]:

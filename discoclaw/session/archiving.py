@@ -22,7 +22,7 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.message import Entry, Place, Said
 from discoclaw.core.ports import ALONE, Clock, Processes
-from discoclaw.core.purge import NOTHING_PURGED, Derived, Purge, Purged
+from discoclaw.core.purge import NOTHING_PURGED, Derived, Outcome, Phase, Purge, Purged
 from discoclaw.core.redact import redact
 from discoclaw.core.subject import person_of
 from discoclaw.core.text import scrub, speaker
@@ -375,11 +375,18 @@ class Archiving(Derived):
             if not (isinstance(change, Put) and user_id in people_of(change.entry))
         }
 
-    def purge_ram(self, purge: Purge) -> Purged | None:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if phase == "ram":
+            return self._purge_waiting(purge)
+        # A write under way may have stored it after the archive was cleaned.
+        under_way = phase == "disk" and not purge.erases and self._taken_back is not None
+        return self._purge_written(purge) if under_way else None
+
+    def _purge_waiting(self, purge: Purge) -> Purged:
         if purge.erases:
             if purge.user_id:
                 self._drop_waiting(purge.user_id)
-            return None
+            return NOTHING_PURGED
         if self._taken_back is not None:
             self._taken_back.append(purge)
         kept = cleaned(self._waiting, purge)
@@ -387,12 +394,9 @@ class Archiving(Derived):
         self._waiting = kept
         return Purged(archived=gone)
 
-    async def purge_disk(self, purge: Purge) -> Purged | None:
-        """Remove what a write under way may have stored after the archive was cleaned."""
-        if self._taken_back is None:
-            return None
+    async def _purge_written(self, purge: Purge) -> Purged:
         gone = await self._in(self._writer, partial(self._archive.take_out, purge))
-        return (self.purge_ram(purge) or NOTHING_PURGED) + Purged(archived=gone)
+        return self._purge_waiting(purge) + Purged(archived=gone)
 
     # ------------------------------------------------------------------ removing
 
@@ -415,15 +419,15 @@ class Archiving(Derived):
         except MemoryFault as fault:
             log.warning("what was said in a deleted channel is still kept: %s", fault)
 
-    async def purge(self, now_ms: int) -> int:
+    async def expire(self, now_ms: int) -> int:
         """Remove what is too old at a time (ms). Returns how many messages. Raises MemoryFault."""
 
-        def purge() -> int:
-            gone = self._archive.purge(now_ms - self._rules.max_age_ms) if self._rules.max_age_ms else 0
+        def expire() -> int:
+            gone = self._archive.expire(now_ms - self._rules.max_age_ms) if self._rules.max_age_ms else 0
             self._purged = now_ms
             return gone
 
-        return await self._in(self._writer, purge)
+        return await self._in(self._writer, expire)
 
     # ------------------------------------------------------------------ searching
 
@@ -515,7 +519,7 @@ class Archiving(Derived):
                         await self._in(self._writer, partial(self._archive.sweep, self._rules.consent))
                         self._swept = True
                     if ours and self._clock() - self._purged >= PURGE_EVERY_MS:
-                        await self.purge(self._clock())
+                        await self.expire(self._clock())
             except MemoryFault as fault:
                 failed = fault
         await self._write()

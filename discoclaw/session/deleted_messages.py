@@ -26,7 +26,7 @@ from discoclaw.core.event import Commit
 from discoclaw.core.item import Item, Source
 from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Derived, Purge, Words, distinctive, place_of, terms_of
+from discoclaw.core.purge import Derived, Phase, Purge, Words, distinctive, place_of, terms_of
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.answers import Answers
@@ -214,9 +214,9 @@ class DeletedMessages(Background, Derived, Listener):
             except TimeoutError:
                 log.warning("deleted messages are still being purged; the talk begins all the same")
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Drop what an erased person wrote. That a message is gone stays known, by its id."""
-        for key, gone in list(self._waiting.items()) if purge.erases else ():
+        for key, gone in list(self._waiting.items()) if phase == "ram" and purge.erases else ():
             if gone.author_id == purge.user_id != "":
                 del self._waiting[key]
                 if gone.what.deleted:

@@ -25,7 +25,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.message import Me, Place, Said, with_attachments
 from discoclaw.core.model import Finished, ModelRequest, TextDelta
 from discoclaw.core.ports import Clock, HatchOffer, Model, Reply
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.subject import BOT, HUMAN, user_subject
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
@@ -322,12 +322,12 @@ class Hatchery(Background, Derived):
         self._interview = changed
         self._worker.note(changed.human)
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Empty the lines of a person's interview that have what they took back.
 
         Where they are erased, drop it all. Its cursor goes with their other files.
         """
-        if self._interview is None:
+        if self._interview is None or phase != "ram":
             return
         if not purge.erases:
             self._put(self._interview.emptied(purge))

@@ -8,7 +8,7 @@ does not wait long for that; late messages are there for the next reply.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -16,8 +16,8 @@ from discoclaw.core.consent import Consent
 from discoclaw.core.errors import ChatError, MemoryFault
 from discoclaw.core.message import Place, Said, sessions_with
 from discoclaw.core.ports import Clock, History
-from discoclaw.core.purge import Derived, Purge, Purged
-from discoclaw.core.subject import person_of, user_of
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged
+from discoclaw.core.subject import person_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.loops.heard import BACKLOG
 from discoclaw.loops.schedule import Loops
@@ -240,31 +240,33 @@ class Refill(Background, Derived):
 
     # ------------------------------------------------------------------ what was taken back
 
-    def sessions_of(self, subject: str) -> Iterable[str]:
-        user_id = user_of(subject)
-        return self._loops.tracks.sessions_of(user_id) if user_id is not None else ()
-
-    def purge_ram(self, purge: Purge) -> Purged | None:
-        tracks = self._loops.tracks
-        if not purge.erases:
-            return Purged(messages=frozenset(tracks.purge(purge)))
-        if purge.user_id:
-            touched = sorted({*purge.sessions, *self.sessions_of(purge.subject)})
-            tracks.erase(purge.user_id, touched, purge.at)
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if phase == "ram":
+            return self._purge_tracks(purge)
+        if phase == "disk" and not purge.erases:
+            return self._find_lost(purge)
+        if phase == "done":  # until here, no summary of these conversations may be written
+            waiting, self._to_read = self._to_read, set()
+            for key in sorted(waiting):
+                self._worker.note(key)
         return None
 
-    async def purge_disk(self, purge: Purge) -> None:
+    def _purge_tracks(self, purge: Purge) -> Purged:
+        tracks, user_id = self._loops.tracks, purge.user_id
+        sessions = frozenset(tracks.sessions_of(user_id)) if user_id else frozenset[str]()
+        if not purge.erases:
+            return Purged(messages=frozenset(tracks.purge(purge)), sessions=sessions)
+        if user_id:
+            tracks.erase(user_id, sorted(purge.sessions | sessions), purge.at)
+        return Purged(sessions=sessions)
+
+    async def _find_lost(self, purge: Purge) -> None:
+        """Note which summaries are to be made again."""
         for key in sorted(purge.sessions):
             if await self._loops.summary_lost(key):
                 self._loops.tracks.begin_again(key)
                 self._windows.use(key).refilled = False
                 self._to_read.add(key)
-
-    def purged(self, subject: str) -> None:
-        """Have them read now. Until here, no summary of these conversations may be written."""
-        waiting, self._to_read = self._to_read, set()
-        for key in sorted(waiting):
-            self._worker.note(key)
 
     async def _read_again(self, session_key: str) -> None:
         window = self._windows.use(session_key)

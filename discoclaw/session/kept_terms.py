@@ -14,14 +14,13 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from discoclaw import __version__
 from discoclaw.core.item import Item
-from discoclaw.core.purge import Derived, Purge, Purged, Readable
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.kept import remove_named
 from discoclaw.memory.off import AnyMemory
@@ -149,39 +148,29 @@ class KeptTerms(Derived):
                     said = f"{text} {names} {' '.join(document.terms)}"
                     yield Readable(str(path), said, dm_of(user_of(owner) or ""), owner)
 
-    def purge_ram(self, purge: Purge) -> None:
-        self._forgotten += 1
-        self._lately.clear()
-        self.documents.forget()
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if phase == "ram":
+            self._forgotten += 1
+            self._lately.clear()
+            self.documents.forget()
+        # What is only private now stays: nobody else is ever shown it.
+        wanted = phase == "disk" and purge.subject and not purge.open_only
+        return self._keep_remembered(purge) if wanted else None
 
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        async with self._files:
-            yield
-
-    def erase(self, purge: Purge) -> Purged:
-        """Remove a subject's file, and what earlier versions kept of anybody."""
-        removed = remove_named(self._folder, {f"{purge.subject}{_SUFFIX}"})
-        try:
-            self._remove_before()
-        except OSError as error:
-            removed += Purged(left=(f"{self._before}: {error}",))
-        return removed
-
-    async def purge_disk(self, purge: Purge) -> None:
-        """Keep only what is remembered now. What is only private now stays: nobody else is ever shown it."""
+    async def _keep_remembered(self, purge: Purge) -> Purged:
+        """Keep only what is remembered now, and nothing that earlier versions kept of anybody."""
         subject = purge.subject
-        if purge.open_only or not subject:
-            return
         async with self._files:
-            await in_thread(self._remove_before)
             if purge.everything:
-                left = (await in_thread(remove_named, self._folder, {f"{subject}{_SUFFIX}"})).left
-                if left:
-                    raise OSError("; ".join(left))
+                removed = await in_thread(remove_named, self._folder, {f"{subject}{_SUFFIX}"})
             else:
-                view = await self._memory.view(subject)
+                removed, view = Purged(), await self._memory.view(subject)
                 await in_thread(_keep_only, self._path(subject), {item.id: item for item in view.active()})
+            try:
+                await in_thread(self._remove_before)
+            except OSError as error:
+                removed += Purged(left=(f"{self._before}: {error}",))
+        return removed
 
 
 # ---------------------------------------------------------------------- in a thread

@@ -19,7 +19,7 @@ from discoclaw.core.inbox import Due, Question, due
 from discoclaw.core.message import Author, Inbound, Place, Said
 from discoclaw.core.policy import should_respond
 from discoclaw.core.ports import MakeReply, Reply
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.session.agent import STOPPED, Agent, tell
@@ -404,12 +404,12 @@ class Chosen(Derived):
         """The message that somebody asks about now; None if it is not known any more."""
         return self._kept.pop((user_id, message_id), None)
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Drop the messages that somebody took back, or edited: they are read again as they are now.
 
         What an erased person chose goes too.
         """
-        for (chooser, message_id), said in list(self._kept.items()):
+        for (chooser, message_id), said in list(self._kept.items()) if phase == "ram" else ():
             erased = purge.erases and purge.user_id and purge.user_id in (chooser, said.author_id)
             if erased or purge.covers(said) or said.id in purge.changed:
                 del self._kept[chooser, message_id]

@@ -18,8 +18,8 @@ from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.message import Inbound, Place, Said, sessions_with, with_attachments
 from discoclaw.core.policy import PlacePersonas, Policy
 from discoclaw.core.ports import ALONE, Clock, Processes
-from discoclaw.core.purge import Derived, Purge, Purged
-from discoclaw.core.subject import BOT, group_subject, user_of, user_subject
+from discoclaw.core.purge import Derived, Phase, Purge, Purged
+from discoclaw.core.subject import BOT, group_subject, user_subject
 from discoclaw.core.values import dataclass, replace
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.live import LiveConfig
@@ -179,16 +179,19 @@ class Windows(Derived, Listener):
         window = self._windows.peek(session_key)
         return window.recent() if window is not None else ()
 
-    def purge_ram(self, purge: Purge) -> Purged | None:
+    def purge(self, purge: Purge, phase: Phase) -> Purged | None:
         """Remove the messages that somebody took back.
 
         Where they are erased, remove everything that could bring their words back: their conversations start
         empty.
         """
-        if purge.erases:
-            for key in sorted({*purge.sessions, *self.sessions_of(purge.subject)}) if purge.user_id else ():
-                self.use(key).clear()
+        if phase != "ram":
             return None
+        sessions = self._sessions_with(purge.user_id) if purge.user_id else frozenset[str]()
+        if purge.erases:
+            for key in sorted(purge.sessions | sessions) if purge.user_id else ():
+                self.use(key).clear()
+            return Purged(sessions=sessions)
         gone = set[str]()
         for key in self._windows:
             if (window := self._windows.peek(key)) is not None:
@@ -199,17 +202,16 @@ class Windows(Derived, Listener):
                         gone.add(said.id)
                 if purge.everything:
                     window.names.pop(purge.user_id, None)
-        return Purged(messages=frozenset(gone))
+        return Purged(messages=frozenset(gone), sessions=sessions)
 
-    def sessions_of(self, subject: str) -> Iterable[str]:
-        if (author_id := user_of(subject)) is None:
-            return []
-        return [
+    def _sessions_with(self, user_id: str) -> frozenset[str]:
+        """The conversations whose windows have a person's words or name."""
+        return frozenset(
             key
             for key in self._windows
             if (window := self._windows.peek(key)) is not None
-            and (author_id in window.names or any(said.author_id == author_id for said in window.recent()))
-        ]
+            and (user_id in window.names or any(said.author_id == user_id for said in window.recent()))
+        )
 
     def amend(self, now: Said, session_key: str) -> None:
         """Take over an edit of a message in the chat."""

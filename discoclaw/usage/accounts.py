@@ -17,8 +17,8 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import Final
@@ -28,8 +28,8 @@ from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Overtaken, faulting
 from discoclaw.core.model import Usage
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Derived, Purge, Purged, Readable
-from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.purge import NOTHING_PURGED, Derived, Outcome, Phase, Purge, Purged, Readable
+from discoclaw.core.subject import user_subject
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import NOBODY, NOTHING, Call, For, Hold, Payer, Record, Total, dollars
 from discoclaw.memory.cursors import Cursors
@@ -238,28 +238,31 @@ class Accounts(Working, Derived):
 
     # ------------------------------------------------------------------ personal data
 
-    def purge_ram(self, purge: Purge) -> None:
-        if purge.erases and (user_id := purge.user_id):
-            self._book.forget(user_id)
-            self._waiting = deque(
-                (replace(one, payer=one.payer.without(user_id)) for one in self._waiting), MOST_WAITING
-            )
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        """Take the id of an erased person out of everything. What was spent stays: it is the admin's."""
+        if not (purge.erases and purge.user_id):
+            return None
+        if phase == "ram":
+            self._leave_out(purge.user_id)
+        return self._erase(purge.user_id) if phase == "disk" else None
 
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Write nothing meanwhile."""
+    def _leave_out(self, user_id: str) -> None:
+        self._book.forget(user_id)
+        self._waiting = deque(
+            (replace(one, payer=one.payer.without(user_id)) for one in self._waiting), MOST_WAITING
+        )
+
+    async def _erase(self, user_id: str) -> Purged:
         async with self._alone:
-            self.purge_ram(purge)
-            yield
-
-    def erase(self, purge: Purge) -> Purged:
-        """Take a person's id out of all lines. What was spent stays: it is the admin's."""
-        if self._lines is None or (user_id := user_of(purge.subject)) is None:
-            return Purged()
-        try:
-            return Purged(self._lines.change(lambda one: replace(one, payer=one.payer.without(user_id))))
-        except (OSError, MemoryFault) as error:
-            return Purged(left=(f"usage of models: {error}",))
+            self._leave_out(user_id)  # what a write that failed put back
+            if (lines := self._lines) is None:
+                return NOTHING_PURGED
+            try:
+                return Purged(
+                    await in_thread(lines.change, lambda one: replace(one, payer=one.payer.without(user_id)))
+                )
+            except (OSError, MemoryFault) as error:
+                return Purged(left=(f"usage of models: {error}",))
 
     def audit(self) -> Iterator[Readable]:
         if self._lines is not None:
@@ -459,9 +462,9 @@ class Telling(Working, Derived):
         self._news[key] = spent
         self._worker.note(key)
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Name somebody who was erased to nobody, also where an owner is still to be told."""
-        for key, spent in list(self._news.items()) if purge.erases else ():
+        for key, spent in list(self._news.items()) if phase == "ram" and purge.erases else ():
             if spent.limit.scope == "person" and spent.whose == purge.user_id != "":
                 del self._news[key]
 

@@ -1,5 +1,6 @@
 """The archive: rows and index stay one, what is deleted is gone from the bytes, and faults are faults."""
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ from discoclaw.store import database
 from tests.examples import FEW
 from tests.memory.archives import InFile, emptied, rows, sound
 from tests.memory.kit import NOW, Clock, refusing
+from tests.purging import from_disk
 from tests.tables import naming
 
 CANARY = "Kanarienvogel4711"
@@ -91,7 +93,7 @@ def with_archive(folder: Path) -> tuple[Memory, InFile]:
 class TestRowsAndIndex:
     def test_there_is_no_file_before_the_first_entry_and_nothing_is_found(self, archive: Archive) -> None:
         assert found(archive, "tea") == []
-        assert archive.purge(NOW) == archive.erase_person(ANN) == archive.drop_channel("55") == 0
+        assert archive.expire(NOW) == archive.erase_person(ANN) == archive.drop_channel("55") == 0
         assert archive.sweep(Consent(lambda user: NOW)) == 0
         assert not isinstance(archive, InFile) or not archive.path.exists()
 
@@ -200,7 +202,7 @@ class TestRowsAndIndex:
                 for change in batch:
                     _expect(kept, change)
             elif batch == "purge":
-                archive.purge(NOW + 4)
+                archive.expire(NOW + 4)
                 kept = {key: one for key, one in kept.items() if one.sent_at >= NOW + 4}
             elif batch == "channel":
                 archive.drop_channel("55")
@@ -369,7 +371,7 @@ class TestBytes:
 
     def test_purging_takes_words_out_of_the_index_too(self, in_file: InFile) -> None:
         write(in_file, Put(said(1, f"old {CANARY}")), Put(said(100, "new words")))
-        assert in_file.purge(NOW + 100) == 1
+        assert in_file.expire(NOW + 100) == 1
         assert files_with(in_file.path.parent, CANARY) == []
         assert found(in_file, "word") == ["new words"]
 
@@ -434,7 +436,7 @@ class TestFaults:
         self, in_file: InFile, caplog: pytest.LogCaptureFixture
     ) -> None:
         write(in_file, *[Put(said(number, f"zebra {number}")) for number in range(1, 400)])
-        in_file.purge(0)
+        in_file.expire(0)
         in_file.close()
         content = bytearray(in_file.path.read_bytes())
         content[4096:] = b"\xa5" * (len(content) - 4096)
@@ -466,13 +468,13 @@ class TestFaults:
     def test_damaged_copies_go_with_an_erasing_and_with_age(self, tmp_path: Path) -> None:
         archive = InFile(tmp_path / "archive.sqlite")
         copy = tmp_path / "archive.sqlite.corrupt-20260203-162935"
-        for act in (lambda: archive.erase_person(ANN), lambda: archive.purge(2**45)):
+        for act in (lambda: archive.erase_person(ANN), lambda: archive.expire(2**45)):
             copy.write_text(f"damaged {CANARY}")
             archive.write([Put(said(1, "zebra"))], words=words_of, consent=UNLIMITED)
             act()
             assert not copy.exists()
         copy.write_text("young")
-        archive.purge(0)
+        archive.expire(0)
         assert copy.exists()
         archive.close()
 
@@ -486,7 +488,8 @@ class TestFaults:
             write(in_file, Put(said(2, "zebra")))
         with pytest.raises(NewerSchema):
             found(in_file, "zebra")
-        assert in_file.erase(erasing(f"user-{ANN}", NOW)).left != ()
+        with pytest.raises(NewerSchema):
+            asyncio.run(from_disk(in_file, erasing(f"user-{ANN}", NOW)))
         assert in_file.path.read_bytes() == before
 
     def test_a_folder_that_is_none_is_a_fault(self, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from discoclaw.session.archiving import Archiving, Rules
 from tests.memory.archives import InFile, sound, texts
 from tests.memory.kit import NOW, Clock
 from tests.memory.test_archive import ANN, BOB, US, files_with, found, in_dm, said, write
+from tests.purging import from_ram
 
 GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general")
 
@@ -102,7 +103,7 @@ class TestWhatWaits:
         await archiving.start()
         archiving.hear(Said("1", ANN, "Ann", "I love espresso", NOW), GENERAL, "discord:channel:55")
         archiving.hear(Said("2", ANN, "Ann", "I love tea", NOW), GENERAL, "discord:channel:55")
-        assert archiving.purge_ram(taken_back("espresso")).archived == 1
+        assert from_ram(archiving, taken_back("espresso")).archived == 1
         await archiving.settle()
         assert texts(archive) == ["I love tea"]
         await archiving.close()

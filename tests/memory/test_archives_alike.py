@@ -100,7 +100,7 @@ class TestBoth:
         batches=st.lists(st.lists(CHANGES, max_size=20), max_size=5),
         query=WORDS,
         vectors=st.booleans(),
-        then=st.sampled_from(["nothing", "erase", "purge", "sweep", "channel", "withdraw", "open", "text"]),
+        then=st.sampled_from(["nothing", "erase", "expire", "sweep", "channel", "withdraw", "open", "text"]),
         word=st.sampled_from(SPOKEN),
     )
     def test_find_the_same_after_anything(
@@ -121,7 +121,7 @@ class TestBoth:
         acts = {
             "nothing": lambda one: 0,
             "erase": lambda one: one.erase_person(ANN),
-            "purge": lambda one: one.purge(NOW + 15),
+            "expire": lambda one: one.expire(NOW + 15),
             "sweep": lambda one: one.sweep(Consent(lambda user: NOW + 9 if user == ANN else NEVER)),
             "channel": lambda one: one.drop_channel("56"),
             "withdraw": lambda one: one.take_out(taken_back(word)),

@@ -1,13 +1,12 @@
 """When somebody was last asked something in return: kept over restarts, and gone with the person."""
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from discoclaw.core.decay import DAY_MS
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
@@ -40,15 +39,19 @@ class Meanwhile(Derived):
         self._asked = asked
         self._late = late
         self.noting: asyncio.Task[bool] | None = None
+        self._loop = asyncio.get_running_loop()
 
-    def sessions_of(self, subject: str) -> Iterable[str]:
+    def outside(self, subject: str) -> tuple[str, ...]:
         if not self._late:
-            self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
+            self._loop.call_soon_threadsafe(self._note)
         return ()
 
-    def purge_ram(self, purge: Purge) -> None:
-        if self._late:
-            self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        if self._late and phase == "ram":
+            self._note()
+
+    def _note(self) -> None:
+        self.noting = asyncio.create_task(self._asked.note(ANN, "another"))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Record
 from discoclaw.core.history import History
 from discoclaw.core.patch import Summary
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge, Purged
 from discoclaw.core.subject import dm_of
 from discoclaw.core.times import ms_of_iso, snowflake_at
 from discoclaw.loops.consolidate import Consolidator
@@ -63,8 +63,11 @@ class Part(Derived):
     def __init__(
         self, sessions: Callable[[str], Iterable[str]] = lambda subject: (), *, steps: Collection[str] = ()
     ) -> None:
-        self.sessions_of = sessions  # type: ignore[method-assign]
+        self._sessions = sessions
         self._steps = steps
+
+    def purge(self, purge: Purge, phase: Phase) -> Purged | None:
+        return Purged(sessions=frozenset(self._sessions(purge.subject))) if phase == "ram" else None
 
     def outside(self, subject: str) -> Collection[str]:
         return self._steps
@@ -590,7 +593,9 @@ class TestWhoIsTold:
         class Told(Derived):
             name = "who is told"
 
-            def purge_ram(self, purge: Purge) -> None:
+            def purge(self, purge: Purge, phase: Phase) -> None:
+                if phase != "ram":
+                    return
                 told.append((purge.subject, purge.at, purge.sessions, full.memory.erased_at(ANN)))
                 assert traces(full.data, CANARY)
 
@@ -602,8 +607,9 @@ class TestWhoIsTold:
         class Failing(Derived):
             name = "a part with a bug"
 
-            def purge_ram(self, purge: Purge) -> None:
-                raise ValueError("a bug")
+            def purge(self, purge: Purge, phase: Phase) -> None:
+                if phase != "disk":
+                    raise ValueError("a bug")
 
         full.memory.join(Failing())
         assert (await full.memory.erase(ANN)).left == ()

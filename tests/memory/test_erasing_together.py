@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import pytest
 
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.core.history import PEOPLE, History
-from discoclaw.core.purge import Derived
+from discoclaw.core.purge import Derived, Phase, Purge, Purged
 from discoclaw.core.subject import user_subject
 from discoclaw.memory import processes as memory_processes
 from discoclaw.memory.changes import Listener
@@ -105,8 +105,9 @@ class Window(Derived):
     def __init__(self, subject: str) -> None:
         self.subject = subject
 
-    def sessions_of(self, subject: str) -> Iterable[str]:
-        return (SESSION,) if subject == self.subject else ()
+    def purge(self, purge: Purge, phase: Phase) -> Purged | None:
+        there = phase == "ram" and purge.subject == self.subject
+        return Purged(sessions=frozenset({SESSION})) if there else None
 
 
 class Slow(Listener):

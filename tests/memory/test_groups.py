@@ -47,6 +47,7 @@ from tests.memory.kit import (
 )
 from tests.memory.leftovers import ANN, BOB, CANARY, ME, Shelves, backlog, said, shelves, templates_of, traces
 from tests.memory.test_erase import Forge
+from tests.purging import from_disk, from_ram
 from tests.session.scene import ScriptedModel, until
 
 ANN_ID, BOB_ID = (one.removeprefix("user-") for one in (ANN, BOB))
@@ -531,11 +532,11 @@ class TestErasingAPerson:
         """Their name is in the file until that is written anew."""
         groups, purge = groups_of(full.memory, full.clock), erasing(ANN, NOW)
         assert ANN_ID in dict((await groups.get("55")).members)
-        groups.purge_ram(purge)
+        from_ram(groups, purge)
         assert ANN_ID not in dict((await groups.get("55")).members)
         assert ANN_ID in (content_of(full, "55")[1]).decode()
-        async with groups.exclusive(purge):
-            assert ANN_ID not in dict((await groups.get("55")).members)
+        await from_disk(groups, purge)
+        assert ANN_ID not in dict((await groups.get("55")).members)
 
     @pytest.mark.every_store
     async def test_of_a_group_takes_its_file_along(self, full: Shelves) -> None:

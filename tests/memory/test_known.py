@@ -11,6 +11,7 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import erasing
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.port import Disk, Log
+from tests.purging import from_ram
 
 
 async def remembered(memory: Memory, user_id: int, *texts: str) -> None:
@@ -88,13 +89,13 @@ class TestAPerson:
         await remembered(memory, 1, "a")
         people = KnownPeople(memory.disk, lambda user_id: False)
         people.page(1)
-        people.purge_ram(erasing("user-1", 0))
+        from_ram(people, erasing("user-1", 0))
         assert "user-1" not in repr(vars(people))
 
     async def test_who_is_erased_while_their_ledger_is_read_leaves_ram_too(self, memory: Memory) -> None:
         await remembered(memory, 1, "a")
         people = KnownPeople(
-            cast(Disk, Late(memory.disk, lambda: people.purge_ram(erasing("user-1", 0)))), no
+            cast(Disk, Late(memory.disk, lambda: from_ram(people, erasing("user-1", 0)))), no
         )
         people.page(1)
         assert "user-1" not in repr(vars(people))

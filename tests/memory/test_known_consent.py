@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from discoclaw.core.consent import ALWAYS, NEVER
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.memory.people.choices import Choices, KnownConsent
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, NOW
@@ -46,8 +46,9 @@ async def test_and_with_an_erasing_before_any_other_part_hears_of_it(
     class Late(Derived):
         name = "a part that was registered later"
 
-        def purge_ram(self, purge: Purge) -> None:
-            seen.append(permission.erased)
+        def purge(self, purge: Purge, phase: Phase) -> None:
+            if phase == "ram":
+                seen.append(permission.erased)
 
     memory.join(Late())
     at = (await memory.erase(ANN)).at

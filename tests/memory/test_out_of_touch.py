@@ -16,8 +16,7 @@ from discoclaw.core.message import Place
 from discoclaw.core.shards import EVERY
 from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.memory.conversations.rolling import RollingMemory
-from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.erasing.store_files import CursorFiles
+from discoclaw.memory.cursors import Cursors, sessions_in
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
 from discoclaw.memory.processes import SharedProcesses, processes_of
@@ -171,7 +170,7 @@ async def test_a_cursor_that_could_not_be_read_once_is_not_taken_for_none(parts:
             in_use.enter_context(disk.database.connection())
         assert await parts.cursors.get(name) == {}
         with pytest.raises(OSError, match="connections"):  # an erasing would leave that summary
-            CursorFiles(disk.documents(CURSORS)).outside(ANN)
+            sessions_in(disk.documents(CURSORS), ANN)
     assert (await parts.cursors.get(name))["people"] == [USER]
 
 

@@ -34,6 +34,7 @@ from discoclaw.store.files import session_name
 from discoclaw.store.port import GROUPS, ROLLING, TOOLS
 from tests.examples import FEW
 from tests.memory.kit import ANN, BOB, NOW, Clock, remember
+from tests.purging import from_disk, from_ram
 
 ANN_ID = ANN.removeprefix("user-")
 GENERAL = Place("channel", "55", "55", "general", private=False, group_name="general")
@@ -62,23 +63,23 @@ class TestCachedAnswers:
         self, tmp_path: Path, clock: Clock
     ) -> None:
         responses = await self.stored(tmp_path, clock)
-        gone = await responses.purge_disk(taken_back("espresso"))
+        gone = await from_disk(responses, taken_back("espresso"))
         assert gone.answers == 2
         assert not (tmp_path / f"{ANN}.json").exists()
         assert [one["key"] for one in json.loads((tmp_path / f"{BOB}.json").read_bytes())] == ["milk"]
-        assert (await responses.purge_disk(taken_back("espresso"))).answers == 0
+        assert (await from_disk(responses, taken_back("espresso"))).answers == 0
 
     async def test_are_not_served_between_the_commit_and_the_disk(self, tmp_path: Path, clock: Clock) -> None:
         responses = await self.stored(tmp_path, clock)
-        responses.purge_ram(taken_back("espresso"))
+        from_ram(responses, taken_back("espresso"))
         assert await responses.get(ANN, "tea", "0" * 64) is None
         assert await responses.get(BOB, "Ann drinks espresso", "0" * 64) is None
         assert await responses.get(BOB, "milk", "0" * 64) == "milk"
 
     async def test_that_were_asked_for_before_are_not_stored(self, tmp_path: Path, clock: Clock) -> None:
         responses = await self.stored(tmp_path, clock)
-        responses.purge_ram(taken_back("espresso"))
-        await responses.purge_disk(taken_back("espresso"))
+        from_ram(responses, taken_back("espresso"))
+        await from_disk(responses, taken_back("espresso"))
         await responses.put(ANN, Response("late", "0" * 64, "m", "whatever", NOW + 5, NOW))
         assert await responses.get(ANN, "late", "0" * 64) is None
         clock.now += 20
@@ -92,9 +93,9 @@ class TestVectors:
         rows = {hash_of(text): bytes(16) for text in ("espresso", "tea", "old")}
         began = cache.erasings(ANN)
         assert cache.put(ANN, "m", rows, erasings=began)
-        cache.purge_ram(taken_back("espresso"))
+        from_ram(cache, taken_back("espresso"))
         assert not cache.put(ANN, "m", {hash_of("late"): bytes(16)}, erasings=began)
-        await cache.purge_disk(taken_back("espresso"))
+        await from_disk(cache, taken_back("espresso"))
         assert set(cache.load(ANN, "m")) == {hash_of("tea"), hash_of("old")}
         cache.keep_only(ANN, {hash_of("tea")})
         assert set(cache.load(ANN, "m")) == {hash_of("tea")}
@@ -112,8 +113,8 @@ class TestToolCalls:
             log.note(ANN, content=content, session="discord:channel:55", **about)  # type: ignore[arg-type]
         await log.settle()
         log.note(ANN, content="more espresso", session="discord:channel:55", **about)  # type: ignore[arg-type]
-        assert log.purge_ram(taken_back("espresso")).answers == 1
-        assert (await log.purge_disk(taken_back("espresso"))).answers == 1
+        assert from_ram(log, taken_back("espresso")).answers == 1
+        assert (await from_disk(log, taken_back("espresso"))).answers == 1
         await log.settle()
         content = house.memory.disk.log(f"{TOOLS}/{ANN}.jsonl").read()
         assert b"espresso" not in content
@@ -164,7 +165,7 @@ class TestWhatIsLeftOfASummary:
         rolling = house.conversations.rolling
         await rolling.put(self.KEY, summary, generation=await rolling.generation(self.KEY))
         gone = Purge(ANN, NOW, words=Words(terms_of("kayak")))
-        await rolling.purge_disk(replace(gone, sessions=frozenset({self.KEY})))
+        await from_disk(rolling, replace(gone, sessions=frozenset({self.KEY})))
         assert (await house.cursors.get(f"summary-{self.KEY}"))["base"] == left
         house.close()
 
@@ -181,9 +182,9 @@ class TestWhatAChannelRemembers:
             await groups.learn(GENERAL, learned, known, {person: -1} if person else {}, origin)
         place = await groups.notes(GENERAL)
         assert "espresso club" in place
-        groups.purge_ram(taken_back("espresso club"))
+        from_ram(groups, taken_back("espresso club"))
         assert "club" not in await groups.notes(GENERAL)  # at once, whoever said it
-        assert (await groups.purge_disk(taken_back("espresso"))).notes >= 1
+        assert (await from_disk(groups, taken_back("espresso"))).notes >= 1
         groups._taken_back.clear()
         assert "tea club" in await groups.notes(GENERAL)
         assert "espresso club" not in await groups.notes(GENERAL)
@@ -222,7 +223,7 @@ class TestWhatAChannelRemembers:
             ANN, "why", lambda draft: draft.remove(*draft.view.active(), Origin("stated"))
         )
         for part in house.memory.personal:
-            await part.purge_disk(taken_back("espresso"))
+            await from_disk(part, taken_back("espresso"))
         assert not any(b"espresso" in file.read_bytes() for file in files)
         house.close()
 
@@ -235,7 +236,7 @@ class TestDamagedCopies:
             folder.write(f"{session_name(name)}", text.encode())
             folder.keep_aside(session_name(name), "corrupt", "20260101T000000Z")
         for part in house.memory.personal:
-            await part.purge_disk(taken_back("espresso"))
+            await from_disk(part, taken_back("espresso"))
         copies = [name for name in folder.names() if "corrupt" in name]
         assert [name[0] for name in copies] == ["b"]
         house.close()

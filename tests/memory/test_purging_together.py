@@ -1,9 +1,7 @@
 """What is taken back in one process is let go of in every process that shares the store."""
 
-from collections.abc import Iterable
-
 from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.purge import NOTHING_PURGED, Derived, Purge, Purged
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.memory.conversations.responses import Response
 from tests.memory.kit import ANN, Clock
 from tests.memory.processes import Process
@@ -21,17 +19,12 @@ class Window(Derived):
     def __init__(self) -> None:
         self.gone: list[Purge] = []
         self.ended: list[str] = []
-        self.has: set[str] = set()
 
-    def sessions_of(self, subject: str) -> Iterable[str]:
-        return (SESSION,) if subject in self.has else ()
-
-    def purge_ram(self, purge: Purge) -> Purged:
-        self.gone.append(purge)
-        return NOTHING_PURGED
-
-    def purged(self, subject: str) -> None:
-        self.ended.append(subject)
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        if phase == "ram":
+            self.gone.append(purge)
+        elif phase == "done":
+            self.ended.append(purge.subject)
 
 
 async def forget(process: Process) -> None:
@@ -68,7 +61,7 @@ class TestWhatWasTakenBackElsewhere:
         here, there = two
         await here.remember(ANNS, WORDS)
         there.memory.join(window := Window())
-        window.has = {ANN}
+        there.storage.consent.ask(ANNS, clock.now)  # as for each message that enters a window
         clock.forward(minutes=1)
         await forget(here)
         await there.look(f"ledger/{ANN}.jsonl")

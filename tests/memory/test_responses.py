@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import Purged, erasing
 from discoclaw.memory.conversations.responses import LONGEST, Response, Responses, kept
-from discoclaw.store.files import in_thread
 from tests.memory.kit import ANN, BOB, NOW, Clock, erased_at
+from tests.purging import from_all
 from tests.tables import naming
 
 MINUTE = 60_000
@@ -39,11 +39,7 @@ def again(responses: Responses, clock: Clock, **given: Any) -> Responses:
 
 
 async def erase_from(responses: Responses, subject: str = ANN) -> Purged:
-    """Erase as `memory/erasing` does."""
-    purge = erasing(subject, NOW)
-    responses.purge_ram(purge)
-    async with responses.exclusive(purge):
-        return await in_thread(responses.erase, purge)
+    return await from_all(responses, erasing(subject, NOW))
 
 
 def keys(responses: Responses, subject: str = ANN) -> list[str]:

@@ -18,6 +18,7 @@ from discoclaw.store.port import CURSORS, ROLLING
 from tests.memory import child
 from tests.memory.kit import NOW, STAMP, Clock, told_by
 from tests.memory.test_kept import Slow
+from tests.purging import from_all, from_disk, from_ram
 from tests.tables import naming
 
 DM, CHANNEL = "discord:dm:12345", "discord:channel:678"
@@ -146,13 +147,14 @@ class TestErasing:
             await put(rolling, key, "a talk")
         begun = await rolling.generation(DM)
         purge = erasing("user-12345", NOW, frozenset({DM}))
-        async with rolling.exclusive(purge):
-            assert (folder / session_name(DM)).exists()
-            assert await rolling.get(DM) == rolling.in_ram(DM) == NOTHING
-            assert (await rolling.get(CHANNEL)).summary == "a talk"
-            storing = asyncio.create_task(rolling.put(DM, "a talk, and more", generation=begun))
-            (folder / session_name(DM)).unlink()
-        assert not await storing
+        from_ram(rolling, purge)
+        assert (folder / session_name(DM)).exists()
+        assert await rolling.get(DM) == NOTHING
+        assert (await rolling.get(CHANNEL)).summary == "a talk"
+        assert not await rolling.put(DM, "a talk, and more", generation=begun)
+        await from_disk(rolling, purge)
+        (folder / session_name(DM)).unlink()
+        rolling.purge(purge, "done")
         assert await rolling.get(DM) == NOTHING
         await put(rolling, DM, "later")
         assert (await rolling.get(DM)).summary == "later"
@@ -166,15 +168,14 @@ class TestErasing:
         )
         reading = asyncio.create_task(rolling.get(DM))
         await in_thread(slow.has_read.wait)
-        async with rolling.exclusive(purge):
-            slow.goes_on.set()
-            assert await reading == NOTHING
+        from_ram(rolling, purge)
+        slow.goes_on.set()
+        assert await reading == NOTHING
 
     async def test_hides_what_could_not_be_removed(self, rolling: RollingMemory, folder: Path) -> None:
         await put(rolling, DM, "a talk")
         purge = erasing("user-12345", NOW, frozenset({DM}))
-        async with rolling.exclusive(purge):
-            pass
+        await from_all(rolling, purge)
         assert (folder / session_name(DM)).exists()
         assert await rolling.get(DM) == NOTHING
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from discoclaw.core.errors import MemoryFault
-from discoclaw.core.purge import erasing
 from discoclaw.core.redact import Redactor
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.conversations import clears
@@ -195,8 +194,8 @@ class TestLeaving:
         clock.now += 10 * DAY
         note(house, content="new")
         await house.settle()
-        assert await house.purge(NOW + KEPT_MS) == 0
-        assert await house.purge(NOW + KEPT_MS + DAY) == 2
+        assert await house.expire(NOW + KEPT_MS) == 0
+        assert await house.expire(NOW + KEPT_MS + DAY) == 2
         assert contents(memory.disk) == ["new"]
         assert memory.disk.documents(TOOLS).names() == [f"{ANN}.jsonl"]
 
@@ -207,7 +206,7 @@ class TestLeaving:
         await house.settle()
         (root / "tools" / "user-000.jsonl").mkdir()
         with pytest.raises(MemoryFault):
-            await house.purge(NOW + 2 * KEPT_MS)
+            await house.expire(NOW + 2 * KEPT_MS)
         assert contents(memory.disk, BOB) == []
 
 
@@ -224,13 +223,13 @@ class TestErasing:
         assert traces(root, "Kanarie", HER) == []
         assert contents(memory.disk, BOB) == ["coffee"]
 
-    async def test_meets_no_writer(self, house: ToolLog, memory: Memory) -> None:
-        async with house.exclusive(erasing(ANN, NOW)):
-            note(house, BOB, "his")
-            await asyncio.sleep(0.02)
-            assert contents(memory.disk, BOB) == []
-        await house.settle()
-        assert contents(memory.disk, BOB) == ["his"]
+    async def test_waits_for_what_is_being_written(self, house: ToolLog, memory: Memory) -> None:
+        note(house, content="Kanarie")
+        writing = asyncio.create_task(house.settle())
+        await asyncio.sleep(0)
+        await memory.erase(ANN)
+        await writing
+        assert contents(memory.disk) == []
 
     async def test_what_comes_of_later_words_is_noted(
         self, house: ToolLog, memory: Memory, clock: Clock

@@ -1,5 +1,6 @@
 """The cache of vectors on disk, and the matrix of one owner in RAM."""
 
+import asyncio
 import logging
 import math
 import sqlite3
@@ -20,6 +21,7 @@ from discoclaw.recall.rank import cosine
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import MOST_ROWS, VectorCache, hash_of
 from tests.memory.kit import ANN, BOB, NOW, Clock
+from tests.purging import from_disk, from_ram
 
 ANNS = erasing(ANN, NOW)
 
@@ -93,10 +95,10 @@ class TestTheCache:
 
     def test_nothing_is_put_by_who_knew_the_owner_before_an_erasing(self, cache: VectorCache) -> None:
         before = cache.erasings(ANN)
-        cache.purge_ram(ANNS)
+        from_ram(cache, ANNS)
         assert not cache.put(ANN, MODEL, rows("tabs"), erasings=before)
         between = cache.erasings(ANN)
-        cache.erase(ANNS)
+        asyncio.run(from_disk(cache, ANNS))
         assert not cache.put(ANN, MODEL, rows("tabs"), erasings=between)
         assert cache.load(ANN, MODEL) == {}
         put(cache, ANN, rows("new words"))
@@ -105,7 +107,7 @@ class TestTheCache:
         with closing(VectorCache(None)) as cache:
             put(cache, ANN, rows("tabs"))
             assert cache.load(ANN, MODEL) == rows("tabs")
-            assert cache.erase(ANNS) == Purged(1)
+            assert asyncio.run(from_disk(cache, ANNS)) == Purged(1)
             assert cache.load(ANN, MODEL) == {}
         assert list(tmp_path.iterdir()) == []
 
@@ -130,7 +132,7 @@ class TestErasing:
         gone = [*rows("text 7", "text 499", dims=32).items()]
         before = bytes_below(path.parent)
         assert all(key in before and vector in before for key, vector in gone)
-        assert cache.erase(ANNS) == Purged(500)
+        assert asyncio.run(from_disk(cache, ANNS)) == Purged(500)
         after = bytes_below(path.parent)
         assert not any(key in after or vector in after for key, vector in gone)
         assert ANN.encode() not in after
@@ -143,11 +145,11 @@ class TestErasing:
         other.execute("DELETE FROM vectors")
         other.close()
         with closing(VectorCache(path)) as again:
-            assert again.erase(ANNS) == Purged()
+            assert asyncio.run(from_disk(again, ANNS)) == Purged()
         assert ANN.encode() not in bytes_below(path.parent)
 
     def test_of_a_cache_that_is_not_there_makes_none(self, cache: VectorCache, path: Path) -> None:
-        assert cache.erase(ANNS) == Purged()
+        assert asyncio.run(from_disk(cache, ANNS)) == Purged()
         assert not path.exists()
 
     def test_somebody_who_reads_meanwhile_does_not_keep_it(self, cache: VectorCache, path: Path) -> None:
@@ -155,7 +157,7 @@ class TestErasing:
         reader = sqlite3.connect(path, isolation_level=None)
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM vectors").fetchall()
-        removed = cache.erase(ANNS)
+        removed = asyncio.run(from_disk(cache, ANNS))
         reader.close()
         assert removed == Purged(1)
         assert ANN.encode() not in bytes_below(path.parent)
@@ -164,12 +166,12 @@ class TestErasing:
         put(cache, ANN, rows("tabs"))
         cache.close()
         path.write_bytes(b"not a database, but " + ANN.encode() + b" is in it" * 100)
-        assert VectorCache(path).erase(ANNS) == Purged(1)
+        assert asyncio.run(from_disk(VectorCache(path), ANNS)) == Purged(1)
         assert list(path.parent.iterdir()) == []
 
     def test_says_what_stays_and_why(self, path: Path) -> None:
         path.mkdir(parents=True)  # what lies there cannot be opened, and isn't a file to remove
-        removed = VectorCache(path).erase(ANNS)
+        removed = asyncio.run(from_disk(VectorCache(path), ANNS))
         assert removed.count == 0
         assert [str(path) in one for one in removed.left] == [True]
 

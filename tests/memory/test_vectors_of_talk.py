@@ -133,7 +133,7 @@ def opted_out() -> Consent:
 GOES: dict[str, Callable[[Archive], object]] = {
     "deleted": lambda archive: write(archive, Drop("7")),
     "edited": lambda archive: write(archive, Amend("7", ANN, "ok")),
-    "too old": lambda archive: archive.purge(NOW + 50),
+    "too old": lambda archive: archive.expire(NOW + 50),
     "its channel deleted": lambda archive: archive.drop_channel("77"),
     "opted out": lambda archive: archive.sweep(opted_out()),
     "erased": lambda archive: archive.erase_person(ANN),

@@ -12,7 +12,7 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, NostrError
 from discoclaw.core.history import PEOPLE
 from discoclaw.core.item import item_id
-from discoclaw.core.purge import Derived, Purge, Purged
+from discoclaw.core.purge import Derived, Phase, Purge, Purged
 from discoclaw.memory.changes import SESSION
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.subjects.store import Memory
@@ -50,8 +50,8 @@ class Undeletable(Derived):
 
     name = "an undeletable part"
 
-    def erase(self, purge: Purge) -> Purged:
-        return Purged(left=("a file that does not go",))
+    def purge(self, purge: Purge, phase: Phase) -> Purged | None:
+        return Purged(left=("a file that does not go",)) if phase == "disk" else None
 
 
 async def fill(setup: MirrorSetup) -> None:

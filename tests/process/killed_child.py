@@ -100,12 +100,12 @@ class Doom:
             self.before(" ".join(statement.split()[:3]))
 
 
-async def _act(storage: Storage, what: str, ann: str, session: str) -> None:
+async def _act(storage: Storage, what: str, ann: str, session: str, word: str) -> None:
     if what == "clear":
         await storage.summaries.clear(session, by=ann)
     elif what == "forget":
         subject = user_subject(ann)
-        (item,) = (one for one in (await storage.memory.view(subject)).active() if "zsh" in one.text)
+        (item,) = (one for one in (await storage.memory.view(subject)).active() if word in one.text)
         await storage.memory.change(subject, "why", lambda draft: draft.deprecate(item, Origin("stated")))
     elif what == "opt out":
         await storage.people.choices.choose(ann, opted_out=True)
@@ -113,7 +113,9 @@ async def _act(storage: Storage, what: str, ann: str, session: str) -> None:
         await storage.memory.erase(user_subject(ann))
 
 
-def run(step: int, given: dict[str, Any], now: int, what: str, ann: str, session: str) -> list[str]:
+def run(
+    step: int, given: dict[str, Any], now: int, what: str, ann: str, session: str, word: str = "zsh"
+) -> list[str]:
     settings = Settings(_env_file=None, **given)
     doom = Doom(step, settings.data_dir)
     if what == "edit":
@@ -131,7 +133,7 @@ def run(step: int, given: dict[str, Any], now: int, what: str, ann: str, session
         storage.load()
         await storage.purger.start()
         doom.begin()
-        await _act(storage, what, ann, session)
+        await _act(storage, what, ann, session, word)
         await storage.purger.settle()
 
     asyncio.run(live())

@@ -16,6 +16,7 @@ from discoclaw.recall.document import Document, Documents, of_item, parse
 from discoclaw.recall.index import MOST_VERSIONS, Index, Indices
 from discoclaw.recall.rank import Ranker
 from tests.core.builders import NOW, item
+from tests.purging import from_ram
 
 WORDS = ["apple", "pear", "plum", "fig", "kiwi", "Ωμέγα", "東京", "k8s", "in May 2023", "teacher", "teaching"]
 QUERIES = [
@@ -128,7 +129,7 @@ class TestWhatIsKept:
         ranker = Ranker(documents=documents)
         making = ranker.prepare(items)
         next(making)
-        ranker.purge_ram(Purge("", 0))
+        from_ram(ranker, Purge("", 0))
         assert list(making) == []
         assert not any(map(documents.known, items))
 

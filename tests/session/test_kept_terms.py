@@ -12,6 +12,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.document import Document, of_item
 from discoclaw.session import kept_terms
 from discoclaw.session.kept_terms import SPOT_CHECK, KeptTerms
+from tests.purging import from_disk, from_ram
 from tests.session.scene import Clock
 
 ANN = "user-1"
@@ -145,9 +146,9 @@ class TestWhatHasToGo:
         (gone,) = (item for item in await library.items() if "zebra" in item.text)
         await library.memory.change(ANN, "a test", lambda draft: draft.deprecate(gone, Origin("stated")))
         (purge,) = (await library.memory.view(ANN)).purges(ANN)
-        library.terms.purge_ram(purge)
+        from_ram(library.terms, purge)
         assert library.terms.documents.known(gone) is None
-        await library.terms.purge_disk(purge)
+        await from_disk(library.terms, purge)
         assert b"zebra" not in library.file.read_bytes()
         assert await start().ask() == 0
 

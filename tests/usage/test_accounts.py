@@ -22,6 +22,7 @@ from discoclaw.store.port import Disk, Head, Log
 from discoclaw.usage.accounts import Accounts, Grant, Rules, unused
 from discoclaw.usage.log import UsageLog, month_of
 from tests.memory.child import full_at
+from tests.purging import from_all, from_disk
 
 NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC
 DAY_MS = 86_400_000
@@ -423,9 +424,7 @@ class TestSomebody:
             await accounts.settle()
             erased["1"] = NOON + 1
             purge = erasing("user-1", NOON + 1)
-            accounts.purge_ram(purge)
-            async with accounts.exclusive(purge):
-                removed = await asyncio.to_thread(accounts.erase, purge)
+            removed = await from_all(accounts, purge)
             assert (removed.count, removed.left) == (3, ())  # two holds and the end of one call
             accounts.end(ended(under_way, 50))
             await accounts.settle()
@@ -450,9 +449,9 @@ class TestSomebody:
         path.write_text('{"id":"a","at":1763985600000,"user":"1","for":"ans')
         accounts = Accounts(UsageLog(FilesDisk(tmp_path)), clock=lambda: NOON)
         await accounts.start()
-        assert accounts.erase(erasing("user-1", NOON)).count == 1
+        assert (await from_disk(accounts, erasing("user-1", NOON))).count == 1
         assert path.read_text() == ""
-        assert accounts.erase(erasing("user-1", NOON)).count == 0
+        assert (await from_disk(accounts, erasing("user-1", NOON))).count == 0
         assert await call(accounts, 5)
         assert [one.nano for one in await accounts.calls(0)] == [5]
         await accounts.close()
@@ -465,9 +464,7 @@ class TestSomebody:
         async def erase(accounts: Accounts) -> None:
             erased["1"] = NOON - 1
             purge = erasing("user-1", NOON - 1)
-            accounts.purge_ram(purge)
-            async with accounts.exclusive(purge):
-                await asyncio.to_thread(accounts.erase, purge)
+            await from_all(accounts, purge)
 
         said_before = Payer("1", "10", "100", said_at=NOON - 2)
         async with opened("person 300/day", consent=consent) as accounts:
@@ -501,9 +498,7 @@ class TestSomebody:
             await call(accounts, 10, BOB)
             await accounts.settle()
             purge = erasing("user-2", NOON)
-            accounts.purge_ram(purge)
-            async with accounts.exclusive(purge):
-                await asyncio.to_thread(accounts.erase, purge)
+            await from_all(accounts, purge)
             assert not await call(accounts, 1)  # as much as is left is put aside
             accounts.end(ended(under_way, 20))
             assert spent(accounts) == {"person 1": 150}

@@ -15,6 +15,7 @@ from discoclaw.memory.stores import disks
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, Disk
 from discoclaw.usage.accounts import Telling, notice
+from tests.purging import from_ram
 from tests.tables import each_row
 
 NOON = 1_763_985_600_000  # 2025-11-24 12:00 UTC
@@ -112,7 +113,7 @@ class TestOwners:
         made = telling(discord)
         made.news(spent(8, Limit("person", "day", 10 * DOLLAR)))
         await made.settle()
-        made.purge_ram(erasing("user-1", NOON))
+        from_ram(made, erasing("user-1", NOON))
         made._worker.hurry()
         await made.settle()
         assert discord.sent == []

@@ -26,6 +26,7 @@ from discoclaw.web.page.guard import (
 )
 from discoclaw.web.page.pages import FRESH_S, HANGS, Read, Reading
 from discoclaw.web.page.rendering import MOST, MOST_CHARS, RecentErrors
+from tests.purging import from_ram
 from tests.test_work import on_a_jumping_clock, passes
 
 
@@ -222,7 +223,7 @@ class TestRecentErrors:
         for user_id in (100_000_001, 100_000_002):
             log.error("user-%d failed after %d s", user_id, user_id % 7)
         assert len(errors.newest()) == 2
-        errors.purge_ram(erasing("user-100000001", 0))
+        from_ram(errors, erasing("user-100000001", 0))
         assert [one.text for one in errors.newest()] == ["user-100000002 failed after 4 s"]
 
     async def test_are_bounded(self, errors: RecentErrors, log: logging.Logger) -> None:

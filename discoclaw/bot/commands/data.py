@@ -330,7 +330,6 @@ async def optout(call: Call) -> str:
     if choices.opted_out(call.user_id):
         return f"You have opted out already. {STAYS}"
     await choices.choose(call.user_id, opted_out=True)
-    call.context.explained.forget(call.user_id)
     return (
         f"Done. I won't learn anything about you or use what I already know. {await _unarchived(call)}{STAYS}"
     )

@@ -22,7 +22,7 @@ from typing import Final
 from discoclaw.core.consent import Permission
 from discoclaw.core.errors import faulting
 from discoclaw.core.message import Said
-from discoclaw.core.purge import Purge
+from discoclaw.core.purge import Outcome, Phase, Purge
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import time_of_snowflake
 from discoclaw.memory.kept import Behind, Lines
@@ -120,15 +120,14 @@ class Answers(Behind[Entry]):
 
     # ------------------------------------------------------------------ personal data
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
         """Name nobody who was erased, or wants no memory."""
-        for name, entries in self._waiting.items() if purge.everything and purge.user_id else ():
-            self._waiting[name] = [Entry(one.id) if one.to == purge.user_id else one for one in entries]
-
-    async def purge_disk(self, purge: Purge) -> None:
-        if purge.everything:
-            async with self._alone:
-                await in_thread(erase, self._disk, purge.user_id)
+        user_id = purge.user_id
+        if not (purge.everything and user_id):
+            return None
+        for name, entries in self._waiting.items() if phase == "ram" else ():
+            self._waiting[name] = [Entry(one.id) if one.to == user_id else one for one in entries]
+        return self._alone_in_thread(erase, self._disk, user_id) if phase == "disk" else None
 
     # ------------------------------------------------------------------ inside
 

@@ -15,14 +15,13 @@ import asyncio
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from discoclaw.core.errors import faulting
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge
 from discoclaw.core.subject import dm_of
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
@@ -154,12 +153,15 @@ class Clears(Derived, Listener):
             async with self._alone:
                 self._newest = None
 
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Keep everybody from recording a clear meanwhile; afterwards they are read from disk again."""
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        erases = phase == "disk" and purge.erases and purge.user_id
+        return self._erase(purge.user_id) if erases else None
+
+    async def _erase(self, user_id: str) -> None:
+        """Remove a person; afterwards the clears are read from disk again."""
         async with self._alone:
             try:
-                yield
+                await in_thread(erase, self._lines, user_id)
             finally:
                 self._newest = None
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 from discoclaw.core.consent import Consent
 from discoclaw.core.inbox import Inbox, Open
 from discoclaw.core.message import Place
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.shards import EVERY, Shards, shard_of
 from discoclaw.core.subject import dm_of, person_of
 from discoclaw.core.times import snowflake_at
@@ -378,8 +378,10 @@ class Inboxes(Derived, Listener):
         """Write at once what could not be written."""
         self._worker.hurry()
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         """Drop the direct messages of a person who is erased; of one who opted out, none stay on disk."""
+        if phase != "ram":
+            return
         if purge.erases and purge.user_id:
             self._inboxes.pop(dm_of(purge.user_id), None)
             self._lines.pop(dm_of(purge.user_id), None)

@@ -10,8 +10,8 @@ its words. Independent of models, and of what a key is made of.
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.idle import HOUR_MS
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Derived, Purge, Purged, Readable
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable
 from discoclaw.core.subject import user_of
 from discoclaw.core.text import scrub
 from discoclaw.core.times import valid_ms
@@ -162,17 +162,12 @@ class Responses(Derived):
         except MemoryFault as error:
             log.warning("an answer could not be written: %s", error)
 
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Store nothing meanwhile."""
-        async with self._kept.alone([purge.subject]):
-            yield
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if phase == "ram":
+            self._bar(purge)
+        return self._purge_disk(purge) if phase == "disk" else None
 
-    def erase(self, purge: Purge) -> Purged:
-        """Remove everything about a subject, with leftovers of killed writers and editors."""
-        return remove_named(self._documents, {f"{purge.subject}{JSON}"})
-
-    def purge_ram(self, purge: Purge) -> None:
+    def _bar(self, purge: Purge) -> None:
         """Neither serve nor store an answer from before that rests on what was taken back."""
         if purge.erases:
             self._kept.drop(purge.subject)
@@ -181,8 +176,11 @@ class Responses(Derived):
             lately = [one for one in self._taken_back if one.at > since and one != purge]
             self._taken_back = [*lately, purge]
 
-    async def purge_disk(self, purge: Purge) -> Purged:
-        async with self._kept.alone():
+    async def _purge_disk(self, purge: Purge) -> Purged:
+        """Of an erased person everything is removed, with leftovers of killed writers and editors."""
+        async with self._kept.alone([purge.subject] if purge.erases else None):
+            if purge.erases:
+                return await in_thread(remove_named, self._documents, {f"{purge.subject}{JSON}"})
             return Purged(answers=await in_thread(self._remove, purge))
 
     def _remove(self, purge: Purge) -> int:

@@ -8,15 +8,14 @@ Independent of how a summary is made.
 
 import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from discoclaw.core.errors import MemoryFault, Overtaken
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Derived, Purge, Purged, Readable, Words
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable, Words
 from discoclaw.core.rolling_text import read as read_text
 from discoclaw.core.rolling_text import sentences
 from discoclaw.core.subject import person_of
@@ -212,33 +211,29 @@ class RollingMemory(Kept[Rolling], Derived):
                 self._anew(key)
         self._hidden -= {key for key in self._hidden if session_name(key) in changed}
 
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Hide the summaries of the erasing's sessions, and let nobody write while the files are removed.
+    # ------------------------------------------------------------------ what somebody took back
+
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        """Remove summaries that rest on it. Those that an erasing removes with the store's files are hidden.
 
         A summary being made now will not be stored.
         """
-        async with self.alone(purge.sessions):
-            hidden = self._hidden
-            self._hidden = hidden | purge.sessions
-            try:
-                yield
-            finally:
-                for key in purge.sessions:
-                    self._anew(key)
-                try:
-                    there = set(await in_thread(self.documents.names))
-                except OSError:
-                    self._hidden = hidden | purge.sessions
-                else:  # what the disk refused to remove stays hidden
-                    self._hidden = hidden | {key for key in purge.sessions if session_name(key) in there}
-
-    # ------------------------------------------------------------------ what somebody took back
-
-    def purge_ram(self, purge: Purge) -> None:
-        """Use no summary that may rest on it until `purge_disk` has read its cursor."""
+        if phase == "disk":
+            return self.settled(purge.sessions) if purge.erases else self._purge_disk(purge)
         if purge.erases:
-            return  # `exclusive` hides them
+            self._hidden |= purge.sessions  # until there is a new one: the disk may refuse to remove it
+            for key in purge.sessions:
+                self.drop(key)
+                self._anew(key)
+        elif phase == "ram":
+            self._pause(purge)
+        else:
+            for key in self._paused.pop(purge.subject, ()):
+                self._anew(key)  # a summary begun meanwhile did not know of it
+        return None
+
+    def _pause(self, purge: Purge) -> None:
+        """Use no summary that may rest on it until the disk phase has read its cursor."""
         channels = {*purge.messages.values(), *purge.changed.values()}
         for key in self._generations:
             value = super().in_ram(key)
@@ -249,7 +244,7 @@ class RollingMemory(Kept[Rolling], Derived):
                 self._paused.setdefault(purge.subject, set()).add(key)
                 self._anew(key)
 
-    async def purge_disk(self, purge: Purge) -> Purged:
+    async def _purge_disk(self, purge: Purge) -> Purged:
         gone = set[str]()
         for key in sorted(purge.sessions):
             is_open = person_of(key) is None or not purge.open_only
@@ -261,10 +256,6 @@ class RollingMemory(Kept[Rolling], Derived):
             elif is_open:
                 await self._strike(key, purge)
         return Purged(summaries=frozenset(gone))
-
-    def purged(self, subject: str) -> None:
-        for key in self._paused.pop(subject, ()):
-            self._anew(key)  # a summary begun meanwhile did not know of it
 
     async def _rests_on(self, key: str, purge: Purge) -> bool:
         summary = (await self.held(key)).summary

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from discoclaw.core.consent import Consent
 from discoclaw.core.message import Said
 from discoclaw.core.ports import Ending, Held
-from discoclaw.core.purge import Derived, Purge, Purged, Readable
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.memory.cursors import Cursors, read_surely
 from discoclaw.memory.kept import JSON, json_names
@@ -142,7 +142,13 @@ class Undelivered(Working, Derived):
             path, asked = self._cursors.documents.folder / f"{name}{JSON}", one.ids[-1]
             yield Readable(str(path), one.held.text, one.inbox, to=one.user_id, message=asked, at=one.said_at)
 
-    def purge_ram(self, purge: Purge) -> Purged:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if phase == "ram":
+            return self._purge_waiting(purge)
+        # An erasing removes all cursors of the person.
+        return self._purge_disk(purge) if phase == "disk" and not purge.erases else None
+
+    def _purge_waiting(self, purge: Purge) -> Purged:
         for one in [one for one in self if purge.erases and one.user_id == purge.user_id != ""]:
             del self._kept[one.name]
             self._stop(one.name)
@@ -156,7 +162,7 @@ class Undelivered(Working, Derived):
         if (sending := self.sending.get(name)) is not None:
             sending.cancel()
 
-    async def purge_disk(self, purge: Purge) -> Purged:
+    async def _purge_disk(self, purge: Purge) -> Purged:
         gone = [one for one in (await in_thread(self._on_disk)).values() if one.covered_by(purge)]
         for one in gone:
             await self._save(one.name)

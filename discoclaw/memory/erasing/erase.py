@@ -3,15 +3,16 @@
     1  the intent     erasing/<subject>.json {subject, at, sessions, todo, stuck}, synced before anything else
     2  the tombstone  nothing said or recorded up to `at` is learned or imported again (`tombstones`)
     3  RAM            every registered part drops the person's words
-    4  the files      every registered part removes its files, while no part writes about the person
+    4  disk           every registered part ends what it is writing, and removes its own; then the store's
+                      files go, and the parts read again what they need
     5  outside        what has to be removed elsewhere (`todo`: a message in the chat) is removed by the part
                       responsible, with retries until it is done; the intent has only {subject, todo} by then
     6  the intent     is removed
 
 Step 4 covers every store that exists, in use or not. Every step can safely be repeated, and `resume`
-finishes interrupted ones at the start. Until step 4 is done nothing is remembered about the person,
-because files that the disk still holds could otherwise be read back as memory. If the intent cannot be
-written, that is a fault, and nothing has happened.
+finishes interrupted ones at the start, in the same way. Until step 4 is done nothing is remembered about the
+person, because files that the disk still holds could otherwise be read back as memory. If the intent cannot
+be written, that is a fault, and nothing has happened.
 
 Where several processes share the store, one of them erases at a time, under the lease LEASE. The others hear
 of the intent twice (`renewed`). First they add the conversations that only they know to the intent, drop what
@@ -28,11 +29,11 @@ but only its new items count: the old ones stay erased (see `subject`). Independ
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.core.event import Commit
@@ -43,10 +44,11 @@ from discoclaw.core.ports import Clock, Processes
 from discoclaw.core.purge import Purge, Purged, erasing
 from discoclaw.core.subject import BOT, HUMAN, group_of, user_of
 from discoclaw.core.times import ms_of_iso, valid_ms
-from discoclaw.memory.changes import Changes, Listener, Registry
+from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.cursors import Cursors, parsed, read, texts_of
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.groups import EVERY, newest
+from discoclaw.memory.erasing.store_files import Registry
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.kept import JSON, called, json_names
 from discoclaw.memory.subjects import ledger
@@ -56,6 +58,7 @@ from discoclaw.store.port import INTENTS, Disk, Ledgers
 from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 LEASE: Final = "erasing"
 """The lease of a process while it erases. It is taken before any lock, since the others may need theirs."""
@@ -260,7 +263,7 @@ class Eraser(Listener):
                 if intent.at is not None:
                     self._tombstones.add(intent.subject, intent.at)
         for intent in intents:
-            if intent.at is not None and not self._finish(intent, intent.purge(intent.at)).left:
+            if intent.at is not None and not _run(self._removed(intent, intent.at)).left:
                 log.info("%s: the erasing that was interrupted is finished", intent.subject)
         if waiting := [one for one in self.pending.values() if one.at is None]:
             steps = sorted({step for one in waiting for step in one.todo})
@@ -319,8 +322,7 @@ class Eraser(Listener):
             self._intents.take(subject, intent)
             if intent is None or intent.at is None:
                 return
-            self._personal.purge_ram(intent.purge(intent.at))
-            erased = await self._go_on(intent, intent.at)
+            erased = await self._go_on(self._left_ram(intent, intent.at), intent.at)
         self._tell(erased)
         if erased.left or erased.waiting:
             raise MemoryFault("; ".join(erased.left) or "another process has not dropped what it has yet")
@@ -375,10 +377,8 @@ class Eraser(Listener):
         async with self._leased(subject), self._emptied(subject) as last:
             last = await in_thread(self._newest, subject, last)
             at = max(self._clock(), asked_at, last, self._tombstones.erased_at(subject) + 1)
-            known = self._personal.in_ram(subject)
             async with self._cursors.alone():
-                intent = await in_thread(self._begin, subject, at, known)
-                self._personal.purge_ram(intent.purge(at))
+                intent = self._left_ram(await in_thread(self._begin, subject, at), at)
                 if not self._processes.shared:
                     erased = await self._removed(intent, at)
             if self._processes.shared:
@@ -423,11 +423,11 @@ class Eraser(Listener):
             yield one.branches.last_ms if one is not None and not entry.stale else None
         self._entries.drop_unused(subject)
 
-    def _begin(self, subject: str, at: int, known: Collection[str]) -> Intent:
+    def _begin(self, subject: str, at: int) -> Intent:
         """Record durably what is to be erased: from here on it will be finished."""
         with faulting("the erasing could not be noted, so nothing was erased"):
             before = self._intents.now(subject) or Intent(subject, None)
-            sessions = {*known, *self._personal.on_disk(subject)}
+            sessions = self._personal.sessions_on_disk(subject)
             intent = _with(replace(before, at=at, stuck=()), sessions, self._personal.outside(subject))
             self._intents.keep(intent)
         try:
@@ -436,6 +436,18 @@ class Eraser(Listener):
             with suppress(OSError):  # else the next start does it; nothing is used until then
                 self._intents.keep(before)
             raise MemoryFault(f"the erasing could not be noted, so nothing was erased: {error}") from error
+        return intent
+
+    def _left_ram(self, intent: Intent, at: int) -> Intent:
+        """Have everything leave RAM. Returns the intent with the conversations that only RAM knew.
+
+        It isn't noted that these are concerned: after a kill, no RAM has anything of them.
+        """
+        known = self._personal.ram(intent.purge(at)).sessions
+        if known <= {*intent.sessions}:
+            return intent
+        intent = _with(intent, known, ())
+        self._personal.ram(intent.purge(at))
         return intent
 
     async def _go_on(self, intent: Intent, at: int) -> Erased:
@@ -453,7 +465,7 @@ class Eraser(Listener):
                     log.warning("some names of texts that were erased are left: %s", error)
                 return replace(erased, waiting=not heard)
             intent, at = more, at if more.at is None else more.at
-            self._personal.purge_ram(intent.purge(at))
+            self._personal.ram(intent.purge(at))
         return Erased(subject, at, 0, intent.sessions, todo=intent.todo, waiting=True)
 
     async def _all_know(self) -> bool:
@@ -471,7 +483,7 @@ class Eraser(Listener):
         with faulting(f"the erasing of {intent.subject} could not go on"):
             there = self._intents.now(intent.subject) or intent
             at = max(intent.at or 0, self._newest(intent.subject))
-            sessions = {*there.sessions, *self._personal.on_disk(intent.subject)}
+            sessions = {*there.sessions, *self._personal.sessions_on_disk(intent.subject)}
             wide = _with(replace(intent, at=at), sessions, there.todo)
             self._tombstones.add(intent.subject, at)
             if wide != there:
@@ -479,14 +491,16 @@ class Eraser(Listener):
             return wide
 
     async def _removed(self, intent: Intent, at: int) -> Erased:
-        """Remove the files while no part writes. The caller keeps everybody from writing cursors."""
+        """Remove it from the disk. The caller keeps everybody from writing cursors."""
         purge = intent.purge(at)
-        async with self._personal.exclusive(purge):
-            return await in_thread(self._finish, intent, purge)
+        try:
+            done = await self._personal.disk(purge)
+        finally:
+            self._personal.done(purge)
+        return await in_thread(self._finish, intent, at, done)
 
-    def _finish(self, intent: Intent, purge: Purge) -> Erased:
-        """Remove the files. The complete intent stays if the disk does not let all of them go."""
-        done = self._personal.erase(purge)
+    def _finish(self, intent: Intent, at: int, done: Purged) -> Erased:
+        """Note what was removed. The complete intent stays if the disk does not let all of it go."""
         for one in done.left:
             log.error(
                 "%s: could not be erased, and is tried again at the next start: %s", intent.subject, one
@@ -510,7 +524,7 @@ class Eraser(Listener):
                 done += Purged(left=(f"the note of the erasing: {error}",))
         return Erased(
             intent.subject,
-            purge.at,
+            at,
             done.count,
             intent.sessions,
             done.left,
@@ -557,38 +571,44 @@ class Eraser(Listener):
         unfinished = intent is not None and intent.at is not None
         going = intent if unfinished else before
         if going is None or going.at is None:
-            going = await in_thread(self._missed, subject, self._personal.in_ram(subject))
-        if going is not None and going.at is not None:
-            self._intents.take(subject, going)  # so that nobody reads anything of it again
-            if unfinished:
-                going = await in_thread(self._add, going, going.at, self._personal.in_ram(subject))
-            await self._drop(going.purge(going.at or 0))
+            going = await in_thread(self._missed, subject)
+        if going is not None and (at := going.at) is not None:
+            if before is not None:  # RAM knew of these when this was called before
+                going = _with(going, before.sessions, ())
+            async with self._cursors.alone():
+                self._intents.take(subject, going)  # so that nobody reads anything of it again
+                going = self._left_ram(going, at)
+                self._intents.take(subject, going)
+                if unfinished:
+                    going = await in_thread(self._add, going, at)
+                    self._personal.ram(going.purge(at))
+                async with self._entries.groups_alone():  # until what is being written to one is written
+                    left = (await self._personal.disk(going.purge(at), elsewhere=True)).left
+                self._personal.done(going.purge(at))
+            if left:
+                raise MemoryFault(f"{subject}: this machine still has what was erased: {'; '.join(left)}")
             if not unfinished:
-                self._followed[subject] = going.at or 0
+                self._followed[subject] = at
         self._intents.take(subject, intent)
         return unfinished
 
-    def _missed(self, subject: str, known: Collection[str]) -> Intent | None:
+    def _missed(self, subject: str) -> Intent | None:
         """An erasing that began and ended while this process was cut off. Raises MemoryFault."""
         self._tombstones.catch_up()
         at = self._tombstones.erased_at(subject)
-        new = at > self._followed.get(subject, -1)
-        return Intent(subject, at, tuple(sorted(known))) if new else None
+        return Intent(subject, at) if at > self._followed.get(subject, -1) else None
 
-    def _add(self, intent: Intent, at: int, known: Collection[str]) -> Intent:
+    def _add(self, intent: Intent, at: int) -> Intent:
         """Count a subject as erased, and add to the intent what only this process knows."""
         with faulting(f"the erasing of {intent.subject} could not be followed"):
             self._tombstones.note(intent.subject, at)
-            return self._intents.widen(intent, known, self._personal.outside(intent.subject))
+            return self._intents.widen(intent, intent.sessions, self._personal.outside(intent.subject))
 
-    async def _drop(self, purge: Purge) -> None:
-        """Remove what this process has in RAM, and on a machine of its own. Raises MemoryFault."""
-        async with self._cursors.alone():
-            self._personal.purge_ram(purge)
-            async with self._personal.exclusive(purge):
-                left = (await in_thread(partial(self._personal.erase, purge, local=True))).left
-        if left:
-            raise MemoryFault(f"{purge.subject}: this machine still has what was erased: {'; '.join(left)}")
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run asynchronous work to its end, in a thread and a loop of its own. Blocking."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def _rests_on(commit: Commit, user: str) -> bool:

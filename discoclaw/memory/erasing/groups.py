@@ -13,6 +13,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Final
 
 from pydantic import JsonValue
@@ -21,12 +22,13 @@ from discoclaw.core.errors import LedgerDamaged, NewerSchema
 from discoclaw.core.event import Commit, Record, decode_line, encode_line
 from discoclaw.core.history import History, contributors, without
 from discoclaw.core.profile import Group
-from discoclaw.core.purge import Derived, Purge, Purged
-from discoclaw.core.subject import group_of, group_subject, user_of, user_subject
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged
+from discoclaw.core.subject import group_of, group_subject, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.cursors import parsed, texts_of
 from discoclaw.memory.kept import JSON, remove_named
-from discoclaw.store.files import render_json, session_name
+from discoclaw.memory.subjects.entries import Entries
+from discoclaw.store.files import in_thread, render_json, session_name
 from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, Disk, Documents, drop
 
 log = logging.getLogger(__name__)
@@ -46,19 +48,25 @@ class GroupRecords(Derived):
 
     name = "group records"
 
-    def __init__(self, disk: Disk, snapshots: Documents) -> None:
+    def __init__(self, disk: Disk, snapshots: Documents, entries: Entries | None = None) -> None:
         self._index = GroupIndex(disk)
         self._logs = disk.ledgers
         self._ledgers = disk.documents(LEDGERS)
         self._groups = disk.documents(GROUPS)
         self._cursors = disk.documents(CURSORS)
         self._snapshots = snapshots
+        self._entries = entries
 
-    def erase(self, purge: Purge) -> Purged:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        return self._erase(purge.user_id) if phase == "disk" and purge.erases and purge.user_id else None
+
+    async def _erase(self, user: str) -> Purged:
+        """Remove a person from all groups, while nobody writes the ledger of one."""
+        async with self._entries.groups_alone() if self._entries is not None else nullcontext():
+            return await in_thread(self._removed, user)
+
+    def _removed(self, user: str) -> Purged:
         """Remove a person from all groups. Groups that the disk does not let us change are `stuck`."""
-        user = user_of(purge.subject)
-        if user is None:
-            return Purged()
         try:
             # Copies and leftovers may have anybody's words.
             ledgers = [one for one in self._ledgers.names() if "group-" in one and not _LEDGER.fullmatch(one)]
@@ -70,7 +78,7 @@ class GroupRecords(Derived):
                 seen |= groups
                 for subject in sorted(groups):
                     try:
-                        if self._purge(subject, user):
+                        if self._remove(subject, user):
                             done += Purged(1, changed=frozenset({subject}))
                     except OSError as error:
                         done += Purged(left=(f"{subject}: {error}",), stuck=frozenset({subject}))
@@ -80,7 +88,7 @@ class GroupRecords(Derived):
             return Purged(left=(f"{self._groups.folder}: {error}",), stuck=frozenset({EVERY}))
         return done
 
-    def _purge(self, subject: str, user: str) -> bool:
+    def _remove(self, subject: str, user: str) -> bool:
         """Remove a person from one group. Returns whether there was anything. Raises OSError."""
         log, name = self._logs.log(subject), f"{group_of(subject)}{JSON}"
         before, file = log.read(), self._groups.find(name) or b""

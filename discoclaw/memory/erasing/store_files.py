@@ -1,26 +1,31 @@
-"""The files of one store that have something about people, each kind as one part of the registry.
+"""Every part that holds something about people, in one registry, and the files of a store among them.
 
-An erasing visits them in this order, so that after being killed it finds again what it has to do. Last, it
-destroys what a database still stores of removed rows.
+Each kind of file is one part. An erasing visits them in this order, so that after being killed it finds again
+what it has to do. Last, it destroys what a database still stores of removed rows.
 """
 
+import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from inspect import isawaitable
 from pathlib import Path
 from typing import TypeVar
 
-from discoclaw.core.purge import Derived, Purge, Purged
+from discoclaw.core.errors import LeaseLost, MemoryFault
+from discoclaw.core.purge import NOTHING_PURGED, Derived, Outcome, Phase, Purge, Purged
 from discoclaw.core.subject import dm_of, group_of, user_of
 from discoclaw.core.times import snowflake_at
 from discoclaw.memory.conversations import answers, clears
-from discoclaw.memory.cursors import people_of, read_surely
+from discoclaw.memory.cursors import read_surely, sessions_in
 from discoclaw.memory.erasing.groups import GroupRecords
 from discoclaw.memory.kept import JSON, called, json_names, remove_named
+from discoclaw.memory.subjects.entries import Entries
 from discoclaw.store.files import in_thread, render_json, session_name, sweep
 from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, Documents
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OUTSIDE = ("transparency",)
@@ -34,6 +39,74 @@ _ASIDE = re.compile(r"\.json\.corrupt-")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
+class Registry:
+    """Every part that holds something about people, and the way of a purge through them.
+
+    `files` are the store's own, visited last: by then no other part writes anything of the person. `cursors`
+    are the cursors of each store.
+    """
+
+    def __init__(self, files: Iterable[Derived] = (), cursors: Iterable[Documents] = ()) -> None:
+        self._parts: list[Derived] = []
+        self._files = list(files)
+        self._cursors = list(cursors)
+
+    def add(self, *parts: Derived) -> None:
+        """Register parts behind those that are there. One that is there already is not visited twice."""
+        self._parts += [part for part in parts if part not in self._parts]
+
+    def ram(self, purge: Purge) -> Purged:
+        """Remove it from the RAM of all parts, even if one of them fails. Never blocks."""
+        return self._at_once(purge, "ram")
+
+    async def disk(self, purge: Purge, *, local: bool | None = None, elsewhere: bool = False) -> Purged:
+        """Remove it from the disk of all parts, even if one of them fails; `left` says what stays and why.
+
+        With `local`, only from the parts that are this machine's alone, or from all others. `elsewhere`:
+        another process does it too, so the files of the store are left to that one. Raises LeaseLost.
+        """
+        removed = NOTHING_PURGED
+        for part in self:
+            if local not in (None, part.local) or (elsewhere and part in self._files and not part.local):
+                continue
+            try:
+                outcome = part.purge(purge, "disk")
+                if (done := await outcome if isawaitable(outcome) else outcome) is not None:
+                    removed += done
+            except LeaseLost:
+                raise  # whoever has the lease now goes on
+            except (MemoryFault, OSError) as error:
+                removed += Purged(left=(str(error),))
+        return removed
+
+    def done(self, purge: Purge) -> None:
+        """Tell all parts that everything is gone which a purge's subject took back so far."""
+        self._at_once(purge, "done")
+
+    def _at_once(self, purge: Purge, phase: Phase) -> Purged:
+        removed = NOTHING_PURGED
+        for part in self:
+            try:
+                outcome = part.purge(purge, phase)
+                assert not isawaitable(outcome)
+                if outcome is not None:
+                    removed += outcome
+            except Exception:  # deliberately broad: whatever fails in one part, it has to leave the others
+                log.exception("%s: %s could not be purged (%s)", purge.subject, part.name, phase)
+        return removed
+
+    def outside(self, subject: str) -> set[str]:
+        """Names of the steps that an erasing of a subject has to take outside. Blocking. Raises OSError."""
+        return {step for part in self for step in part.outside(subject)}
+
+    def sessions_on_disk(self, subject: str) -> set[str]:
+        """The conversations with words of a subject that cursors name. Blocking. Raises OSError."""
+        return {session for folder in self._cursors for session in sessions_in(folder, subject)}
+
+    def __iter__(self) -> Iterator[Derived]:
+        return iter((*self._parts, *self._files))
+
+
 class OnDisk(Derived):
     """What lies in one place; `remove` carries out an erasing there. It blocks, and raises OSError."""
 
@@ -42,22 +115,24 @@ class OnDisk(Derived):
         self.local = local
         self._remove = remove
 
-    def erase(self, purge: Purge) -> Purged:
-        try:
-            return self._remove(purge)
-        except OSError as error:
-            return Purged(left=(str(error),))
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        return in_thread(self._remove, purge) if phase == "disk" and purge.erases else None
 
 
-def files_of(disk: Disk, snapshots: Documents, *, local: bool = False) -> list[Derived]:
-    """The parts of one store; `snapshots` lie beside all stores. `local`: no other process uses it."""
+def files_of(
+    disk: Disk, snapshots: Documents, entries: Entries | None = None, *, local: bool = False
+) -> list[Derived]:
+    """The parts of one store; `snapshots` lie beside all stores. `local`: no other process uses it.
+
+    `entries` are the subjects in RAM, if this is the store that is used.
+    """
 
     def named(name: str, folder: Documents, names: Callable[[Purge], Collection[str]]) -> OnDisk:
         """The texts of a folder that are named after a person."""
         return OnDisk(name, lambda purge: remove_named(folder, names(purge)))
 
     parts: list[Derived] = [
-        GroupRecords(disk, snapshots),
+        GroupRecords(disk, snapshots, entries),
         named("ledgers", disk.documents(LEDGERS), _lines),
         named("tool calls", disk.documents(TOOLS), _lines),
         named("summaries", disk.documents(ROLLING), _summaries),
@@ -134,12 +209,10 @@ def _remove_snapshots(folder: Documents, shared: bool, purge: Purge) -> Purged:
 class CursorFiles(Derived):
     """The cursors of one store: where people talked, whose words a summary has, what a mirror shows of them.
 
-    If the store's texts are all `sound`, those about one person name no other. The cursor `people-<session>`
-    says whose words are in a summary, and under which names; for a summary by an earlier version, the
-    sessions in the person's own cursor do. The cursors `summary-<session>` are not removed but advanced to
-    the time of the erasing: they hold only ids of messages, and old talk must count as seen. The person's DM
-    needs none: the cursor's name identifies the person, and the tombstone covers everything that was said
-    there.
+    If the store's texts are all `sound`, those about one person name no other. The cursors
+    `summary-<session>` are not removed but advanced to the time of the erasing: they hold only ids of
+    messages, and old talk must count as seen. The person's DM needs none: the cursor's name identifies the
+    person, and the tombstone covers everything that was said there.
     """
 
     name = "cursors"
@@ -148,24 +221,15 @@ class CursorFiles(Derived):
         self._folder = folder
         self._sound = sound
 
-    def sessions_on_disk(self, subject: str) -> Iterable[str]:
-        user = user_of(subject)
-        if user is None:
-            return ()
-        learned = read_surely(self._folder, session_name(f"facts-{user}"))
-        found = {dm_of(user), *(key for key, seen in learned.items() if isinstance(seen, str))}
-        for name in json_names(self._folder):
-            value = read_surely(self._folder, name) if name.startswith("people-") else {}
-            session = value.get("session")
-            if isinstance(session, str) and user in people_of(value):
-                found.add(session)
-        return found - {""}
-
     def outside(self, subject: str) -> Collection[str]:
         user = user_of(subject)
         return {step for step in OUTSIDE if user in read_surely(self._folder, session_name(step))}
 
-    def erase(self, purge: Purge) -> Purged:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        return in_thread(self._erase, purge) if phase == "disk" and purge.erases else None
+
+    def _erase(self, purge: Purge) -> Purged:
+        """Remove a person from all of them. Raises OSError."""
         user = user_of(purge.subject)
         names = {purge.subject} if user is None else {purge.subject, user}
         own = {session_name(f"summary-{dm_of(name)}") for name in names}
@@ -173,19 +237,13 @@ class CursorFiles(Derived):
         seen = {session_name(f"summary-{key}") for key in purge.sessions} - own
         kept = {session_name(step) for step in purge.outside}
         ours = tuple(f"-{name}{JSON}" for name in names)
-        try:
-            gone |= {name for name in json_names(self._folder) if name.endswith(ours)}
-        except OSError as error:
-            return Purged(left=(f"{self._folder.folder}: {error}",))
+        gone |= {name for name in json_names(self._folder) if name.endswith(ours)}
         removed, stays = remove_named(self._folder, gone), list[str]()
-        try:
-            for name in json_names(self._folder):
-                if name in seen:
-                    stays += self._rewrite(name, _advanced, purge.at)
-                elif name not in kept and not (self._sound and _OF_ONE.match(name)):
-                    stays += self._rewrite(name, _without, names)
-        except OSError as error:
-            stays = [f"{self._folder.folder}: {error}"]
+        for name in json_names(self._folder):
+            if name in seen:
+                stays += self._rewrite(name, _advanced, purge.at)
+            elif name not in kept and not (self._sound and _OF_ONE.match(name)):
+                stays += self._rewrite(name, _without, names)
         return removed + Purged(left=tuple(stays))
 
     def _rewrite(
@@ -235,18 +293,19 @@ class CopiesAside(Derived):
     def __init__(self, disk: Disk) -> None:
         self._folders = [disk.documents(name) for name in (ROLLING, GROUPS, PROFILES)]
 
-    async def purge_disk(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        # An erasing removes what is named after the person, with the files themselves.
+        wanted = phase == "disk" and not purge.erases and not purge.open_only
+        return in_thread(self._remove, purge) if wanted else None
+
+    def _remove(self, purge: Purge) -> Purged:
         """Remove the copies that have the words; for somebody who wants no memory, all copies."""
-
-        def remove() -> None:
-            for folder in self._folders:
-                copies = [name for name in folder.names() if _ASIDE.search(name)]
-                gone = [one for one in copies if purge.everything or _holds(folder.read(one), purge)]
-                if left := folder.remove(gone)[1]:
-                    raise OSError("; ".join(left))
-
-        if not purge.open_only:
-            await in_thread(remove)
+        left = list[str]()
+        for folder in self._folders:
+            copies = [name for name in folder.names() if _ASIDE.search(name)]
+            gone = [one for one in copies if purge.everything or _holds(folder.read(one), purge)]
+            left += folder.remove(gone)[1]
+        return Purged(left=tuple(left))
 
 
 def _holds(content: bytes, purge: Purge) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from discoclaw.core.consent import Consent
 from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.core.message import Place
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes, Listener
@@ -147,8 +147,8 @@ class KnownConsent(Consent, Derived, Listener):
         if tombstones.FILE in names:
             self.all_changed()
 
-    def purge_ram(self, purge: Purge) -> None:
-        if purge.erases and purge.user_id:
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        if phase == "ram" and purge.erases and purge.user_id:
             self.changed(purge.user_id)
 
 

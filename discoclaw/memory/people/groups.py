@@ -8,8 +8,7 @@ their words leaves the ledger (see `erasing/groups`). Independent of Discord and
 """
 
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +34,7 @@ from discoclaw.core.profile import (
     notes_of,
     tidy_name,
 )
-from discoclaw.core.purge import Purge, Purged, Readable, distinctive
+from discoclaw.core.purge import Outcome, Phase, Purge, Purged, Readable, distinctive
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import group_of, group_subject, user_of
 from discoclaw.core.text import clip, collapse, scrub, visible
@@ -173,6 +172,10 @@ class Groups(Records[Group]):
         self._redactor = redactor
         self._channels: IdleMap[_Channel] = IdleMap(lambda group_id: _Channel(), idle_ms=idle_ms)
         self._erasings = 0
+        self._being_erased: set[str] = set()
+        """The subjects that are being erased. No file of a group is written meanwhile."""
+        self._postponed: set[str] = set()
+        """The groups whose files are to be written after that."""
         self._leaving: set[str] = set()
         """The people (user ids) who are being erased and may still be named in files."""
         self._taken_back: list[Purge] = []
@@ -327,8 +330,19 @@ class Groups(Records[Group]):
             return view
         return replace(view, items={key: item for key, item in view.items.items() if key not in gone})
 
-    def purge_ram(self, purge: Purge) -> None:
-        """Show nothing that has the words until `purge_disk` has found out whose they are."""
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if phase == "ram":
+            self._hide(purge)
+        elif phase == "disk":
+            return self._stop_writing(purge) if purge.erases else self._purge_disk(purge)
+        elif purge.erases:
+            self._go_on_writing(purge)
+        else:
+            self._taken_back = [one for one in self._taken_back if one.subject != purge.subject]
+        return None
+
+    def _hide(self, purge: Purge) -> None:
+        """Show nothing that has the words until the disk phase has found out whose they are."""
         if not purge.everything and purge not in self._taken_back:
             self._taken_back.append(purge)
         if not purge.erases:
@@ -342,18 +356,23 @@ class Groups(Records[Group]):
             for entry in self._in_ram():
                 entry.members.pop(user_id, None)
 
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Keep everybody from writing a group's file meanwhile; afterwards the files are read again."""
-        async with self._kept.alone():
-            try:
-                yield
-            finally:
-                self._leaving.discard(user_of(purge.subject) or "")
-                for entry in self._in_ram():
-                    entry.told = entry.people = None
+    async def _stop_writing(self, purge: Purge) -> None:
+        """Write no group's file until the erasing is done, and wait for the one that is being written."""
+        self._being_erased.add(purge.subject)
+        await self._kept.settled()
 
-    async def purge_disk(self, purge: Purge) -> Purged:
+    def _go_on_writing(self, purge: Purge) -> None:
+        """Somebody, or a group, was erased: the files are read again, and may be written."""
+        self._being_erased.discard(purge.subject)
+        self._leaving.discard(purge.user_id)
+        self._kept.outdated()
+        for entry in self._in_ram():
+            entry.told = entry.people = None
+        postponed, self._postponed = self._postponed, set()
+        for group_id in postponed:
+            self._note(group_id)
+
+    async def _purge_disk(self, purge: Purge) -> Purged:
         """Remove the items, and write the files now: a run that was killed may have left one as it was."""
         disk = self._memory.disk
         # Who said a message is named with it; those of a guest, who is nobody, are looked for everywhere.
@@ -397,9 +416,6 @@ class Groups(Records[Group]):
 
         return await self._memory.change(subject, TAKEN_BACK, wish, by="withdrawal")
 
-    def purged(self, subject: str) -> None:
-        self._taken_back = [one for one in self._taken_back if one.subject != subject]
-
     def _in_ram(self) -> Iterator[_Channel]:
         return (entry for key in self._channels if (entry := self._channels.peek(key)) is not None)
 
@@ -413,6 +429,9 @@ class Groups(Records[Group]):
             await in_thread(self._index.note, subject, indexed)
 
         def work(known: Group | None) -> Group | None:
+            if self._being_erased:
+                self._postponed.add(group_id)
+                return None
             if erasings != self._erasings or self._channels.peek(group_id) is not entry:
                 self._note(group_id)
                 return None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from discoclaw.core.errors import MemoryFault
 from discoclaw.core.event import Commit
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursor, Cursors, read
@@ -107,8 +107,8 @@ class LastUsed(Derived, Listener):
             ids |= {event.ext.get("item", {}).get("id"), event.ext.get("link", {}).get("to")}
         self.touch(subject, sorted(one for one in ids if isinstance(one, str)))
 
-    def purge_ram(self, purge: Purge) -> None:
-        if purge.erases:
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        if phase == "ram" and purge.erases:
             self._new.pop(purge.subject, None)
 
 

@@ -8,8 +8,7 @@ A file that cannot be parsed is kept aside and treated as missing. Independent o
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from discoclaw.core.errors import Overtaken
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
 from discoclaw.core.profile import Profile, tidy_name
-from discoclaw.core.purge import Purge, Readable
+from discoclaw.core.purge import Outcome, Phase, Purge, Readable
 from discoclaw.core.subject import dm_of, user_of, user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.kept import Kept, Records
@@ -111,24 +110,18 @@ class Profiles(Records[Profile]):
         if (user_id := user_of(subject)) is not None:
             self._note(user_id)
 
-    def purge_ram(self, purge: Purge) -> None:
-        if purge.erases and purge.user_id:
-            self._seen.drop(purge.user_id)
-            self._kept.drop(purge.user_id)
-
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Keep everybody from writing profiles while one is removed."""
-        if (user_id := user_of(purge.subject)) is None:
-            yield
-            return
-        async with self._kept.alone([user_id]):
-            yield
-
-    async def purge_disk(self, purge: Purge) -> None:
-        """Write the file now: a run that was killed may have left it as it was."""
-        if purge.user_id and self._memory.disk.remembers:
-            await self._bring(purge.user_id)
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        user_id = purge.user_id
+        if not user_id:
+            return None
+        if purge.erases and phase != "disk":
+            self._seen.drop(user_id)  # when it is done, once more: a file written since was removed too
+            self._kept.drop(user_id)
+        elif purge.erases:
+            return self._kept.settled([user_id])
+        elif phase == "disk" and self._memory.disk.remembers:
+            return self._bring(user_id)  # now: a run that was killed may have left it as it was
+        return None
 
     # ------------------------------------------------------------------ inside
 

@@ -10,15 +10,14 @@ for a line, and a failing disk costs lines at most. Independent of tools and of 
 
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import faulting
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Purge, Purged, Readable
+from discoclaw.core.purge import Outcome, Phase, Purge, Purged, Readable
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.core.text import clip, scrub
@@ -180,7 +179,7 @@ class ToolLog(Behind[_Waiting]):
     async def start(self) -> None:
         """Does nothing: a line belongs to the turn that it is about."""
 
-    async def purge(self, now_ms: int) -> int:
+    async def expire(self, now_ms: int) -> int:
         """Remove lines older than 30 days at a time (ms), once a day. Returns how many lines were removed.
 
         Raises MemoryFault when the disk fails.
@@ -191,31 +190,24 @@ class ToolLog(Behind[_Waiting]):
         async with self._alone:
             try:
                 with faulting("old lines about tools could not be removed"):
-                    await in_thread(self._purge, now_ms - KEPT_MS, gone)
+                    await in_thread(self._expire, now_ms - KEPT_MS, gone)
             finally:
                 for subject in gone:
                     self._changes.written(subject)
         self._purged = now_ms
         return sum(gone.values())
 
-    @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
-        """Keep everybody from writing a line meanwhile, and drop the subject's waiting lines."""
-        async with super().exclusive(purge):
-            self._waiting.pop(purge.subject, None)
-            yield
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if phase == "ram":
+            gone = self._keep_waiting(lambda of, one: of != purge.subject or _stays(one.call, purge))
+            return None if purge.erases else Purged(answers=gone)
+        return self._purge_disk(purge) if phase == "disk" and purge.subject else None
 
-    def purge_ram(self, purge: Purge) -> Purged | None:
-        if purge.erases:
-            return None  # `exclusive` drops what waits, when nothing is being written
-        gone = self._keep_waiting(lambda subject, one: subject != purge.subject or _stays(one.call, purge))
-        return Purged(answers=gone)
-
-    async def purge_disk(self, purge: Purge) -> Purged | None:
-        if not purge.subject:
-            return None
-        async with self._alone:
-            gone = await in_thread(self._keep, purge.subject, lambda one: _stays(one, purge))
+    async def _purge_disk(self, purge: Purge) -> Purged | None:
+        if purge.erases:  # the file goes with the store's others; nothing more is written to it
+            async with self._alone:
+                return None
+        gone = await self._alone_in_thread(self._keep, purge.subject, lambda one: _stays(one, purge))
         if gone:
             self._changes.written(purge.subject)
         return Purged(answers=gone)
@@ -245,7 +237,7 @@ class ToolLog(Behind[_Waiting]):
             drop(self._disk.documents(TOOLS), lines.path.name)
         return gone
 
-    def _purge(self, until: int, gone: dict[str, int]) -> None:
+    def _expire(self, until: int, gone: dict[str, int]) -> None:
         """Remove lines from before a time (ms); `gone` receives the counts by subject. Raises OSError."""
         failed = None
         for subject in filter(None, map(subject_of, self._disk.documents(TOOLS).names())):

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from discoclaw.core.idle import IdleMap
 from discoclaw.core.ports import Clock
-from discoclaw.core.purge import Derived, Purge
-from discoclaw.core.subject import group_of, user_of
+from discoclaw.core.subject import group_of
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.subjects.subject import Subject
 from discoclaw.store.files import safe_id
@@ -44,10 +43,8 @@ class Entry:
             self.users -= 1
 
 
-class Entries(Derived, Listener):
+class Entries(Listener):
     """The entries by subject. They leave RAM after `idle_ms`."""
-
-    name = "views in RAM"
 
     def __init__(self, *, clock: Clock, idle_ms: int) -> None:
         self._clock = clock
@@ -83,14 +80,11 @@ class Entries(Derived, Listener):
                 entry.stale = True
 
     @asynccontextmanager
-    async def exclusive(self, purge: Purge) -> AsyncIterator[None]:
+    async def groups_alone(self) -> AsyncIterator[None]:
         """Keep everybody from writing groups' memories while a person is removed; they are then read again.
 
         A group that is not in use needs no lock: whoever opens it later finds the tombstone.
         """
-        if user_of(purge.subject) is None:
-            yield
-            return
         try:
             async with AsyncExitStack() as stack:
                 for entry in self._groups():

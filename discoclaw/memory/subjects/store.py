@@ -32,11 +32,11 @@ from discoclaw.core.purge import Derived
 from discoclaw.core.subject import BOT, group_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
-from discoclaw.memory.changes import Changes, Listener, Registry
+from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.erase import Erased, Eraser
 from discoclaw.memory.erasing.groups import unerased
-from discoclaw.memory.erasing.store_files import files_beside, files_of
+from discoclaw.memory.erasing.store_files import Registry, files_beside, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
 from discoclaw.memory.stores import Disks, bring_decisions, disks_at
@@ -92,10 +92,11 @@ class Memory:
         self._dm_privacy = dm_privacy
         self._snapshots = disks.root.parent / "cache" / "views"
         cache = FileDocuments(self._snapshots)
-        parts = files_of(self.disk, cache)
-        parts += [part for disk in disks.beside for part in files_of(disk, cache, local=True)]
-        parts += [*files_beside(cache, disks.listed, shared=self.disk.shared), self._entries]
-        self.personal = Registry(parts)
+        files = files_of(self.disk, cache, self._entries)
+        files += [part for disk in disks.beside for part in files_of(disk, cache, local=True)]
+        files += files_beside(cache, disks.listed, shared=self.disk.shared)
+        folders = [disk.documents(CURSORS) for disk in (self.disk, *disks.beside)]
+        self.personal = Registry(files, folders)
         cursors = cursors or Cursors(self.disk.documents(CURSORS))
         self.eraser = Eraser(
             self.disk,

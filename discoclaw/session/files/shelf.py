@@ -26,7 +26,7 @@ from discoclaw.core.message import (
     tokens_of,
 )
 from discoclaw.core.ports import Clock, Passive
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.session.files.reading import Reader
 
 log = logging.getLogger(__name__)
@@ -165,12 +165,13 @@ class Shelf(Passive, Derived):
         known = {*self._known, *self._reading}
         self._remove(key for key in known if key[0] == message_id and key[1] not in files)
 
-    def purge_ram(self, purge: Purge) -> None:
+    def purge(self, purge: Purge, phase: Phase) -> None:
         def goes(origin: Origin) -> bool:
             erased = purge.erases and origin.said.author_id == purge.user_id != ""
             return erased or origin.goes(purge)
 
-        self._remove(key for key, origin in self._origins() if goes(origin))
+        if phase == "ram":
+            self._remove(key for key, origin in self._origins() if goes(origin))
 
     def _origins(self) -> list[tuple[Key, Origin]]:
         known = [(key, one.origin) for key, one in self._known.items()]

@@ -32,7 +32,7 @@ from discoclaw.core.policy import (
     value_words,
 )
 from discoclaw.core.privacy import may_show
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.usage import By, Group, Lately, Total
 from discoclaw.core.view import View
 from discoclaw.memory.live import FILE
@@ -159,8 +159,8 @@ class Pages(Derived):
             app.router.add_get(f"/{name}", self.static, name=name)
         return app
 
-    def purge_ram(self, purge: Purge) -> None:
-        for one in self._readings if purge.erases else ():
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        for one in self._readings if phase == "ram" and purge.erases else ():
             if one is not None:
                 one.forget()
 

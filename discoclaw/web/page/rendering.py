@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from discoclaw import __version__
-from discoclaw.core.purge import Derived, Purge
+from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.text import clip, size_text
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import money
@@ -166,8 +166,8 @@ class RecentErrors(Derived):
         with self._lock:
             return list(reversed(self._known.values()))
 
-    def purge_ram(self, purge: Purge) -> None:
-        if purge.erases and (user_id := purge.user_id):
+    def purge(self, purge: Purge, phase: Phase) -> None:
+        if phase == "ram" and purge.erases and (user_id := purge.user_id):
             with self._lock:
                 for key in [key for key, one in self._known.items() if user_id in one.text]:
                     del self._known[key]
