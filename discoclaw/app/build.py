@@ -261,7 +261,7 @@ def build(
     explained, stops = Explained(), Stops()
     rules = AnswerRules(settings.max_tokens, models.reads, storage.remembers, hygiene.compacted)
     hatchery = Hatchery(
-        HatchingRules(settings.owners, settings.commands_enabled, memory=storage.remembers),
+        HatchingRules(settings.owners, rules, settings.commands_enabled, memory=storage.remembers),
         models.named,
         storage.used,
         storage.cursors,
@@ -270,7 +270,6 @@ def build(
         consent,
         clock=clock,
         me=me,
-        answers=rules,
     )
     past = history or Past(
         client, client.access.may_say, client.me, settings.owners, redactor, client.waits, client.passed
@@ -326,8 +325,6 @@ def build(
                 refill.usable,
             ),
             Budget(history=settings.history_budget, total=settings.prompt_budget),
-            clock=clock,
-            me=me,
             zone=settings.zone,
             rules=rules,
             tools=offered.offered,
@@ -458,10 +455,8 @@ def build(
 
         small = (settings.summary_model, settings.durable_model, settings.model_provider)
         named = {settings.model, *small, settings.transcribe_model, settings.embedding_model} - {""}
-        counts, seen = talk.counts, models.seen
-        measured = measures.Measured(
-            health, counts, desk, lag, processes, client, seen, accounts, relays, named, priced
-        )
+        known = measures.known_model(named, priced)
+        measured = measures.Measured(health, talk, lag, client, models.seen, accounts, relays, known)
         metrics = measures.server(settings.metrics, measured)
 
     # What runs, in the order in which it starts. It settles and closes in reverse: what gives others work

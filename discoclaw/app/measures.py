@@ -32,9 +32,8 @@ from discoclaw.app.monitoring import SLOW_S, Health, LoopLag
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.core.budgets import Spent
 from discoclaw.core.health import Counts, Ended, Finding, Histogram, Last, Seen, Why, as_json, healthy
-from discoclaw.core.ports import Processes
 from discoclaw.core.usage import DOLLAR, Total
-from discoclaw.session.desk import Desk
+from discoclaw.session.talk import Talk
 from discoclaw.settings_types import Listen
 from discoclaw.store.threads import WRITES, Written, running
 from discoclaw.usage.accounts import Accounts
@@ -49,32 +48,27 @@ Rows = Iterable[tuple[Sequence[str], float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured(Collector):
-    """The parts whose numbers are shown. `names` are the settings' models, `priced` those with a price."""
+    """The parts whose numbers are shown. `known` tells models that may be named from others."""
 
     health: Health
-    counts: Counts
-    desk: Desk
+    talk: Talk
     lag: LoopLag
-    processes: Processes
     client: DiscoClaw
     seen: Seen
     accounts: Accounts
     relays: Callable[[], Relays]
-    names: Collection[str]
-    priced: Collection[str]
+    known: Callable[[str], str]
 
     def collect(self) -> Iterator[Metric]:
         """Everything that is measured, as it is now."""
         yield from of_health(self.health())
-        yield from of_answers(self.counts, self.desk.waiting, self.desk.oldest_s)
+        yield from of_answers(self.talk.counts, self.talk.desk.waiting, self.talk.desk.oldest_s)
         yield from of_work(at_work())
         yield from of_loop(self.lag.times, self.lag.last_s, len(running(SLOW_S)))
-        yield from of_store(WRITES.state(), self.processes.in_touch)
+        yield from of_store(WRITES.state(), self.client.processes.in_touch)
         yield from of_gateway(self.client)
         yield from of_models(self.seen.last)
-        yield from of_usage(
-            self.accounts.ended, self.accounts.all_spent(), known_model(self.names, self.priced)
-        )
+        yield from of_usage(self.accounts.ended, self.accounts.all_spent(), self.known)
         yield from of_relays(self.relays())
 
     def describe(self) -> Iterable[Metric]:

@@ -194,8 +194,7 @@ class Sole:
         self._name = name
         self._services = tuple(services)
         self._processes = processes
-        self._started: list[Service] = []
-        self._runs = False
+        self._running: Services | None = None
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -211,8 +210,8 @@ class Sole:
 
     async def settle(self) -> None:
         """Wait until nothing is left to do here for now."""
-        for service in reversed(self._started):
-            await service.settle()
+        if self._running is not None:
+            await self._running.settle()
 
     async def close(self) -> None:
         """Close what runs here, and give the lease back."""
@@ -249,7 +248,7 @@ class Sole:
             leased = asyncio.create_task(self._leased(), name=self._name)
             await asyncio.wait([closing, leased], return_when=asyncio.FIRST_COMPLETED)
             closing.cancel()
-            if not self._runs:
+            if self._running is None:
                 leased.cancel()  # it still waits for the lease, or starts
             await self._ended(leased)
 
@@ -284,22 +283,13 @@ class Sole:
 
     async def _run(self, ready: asyncio.Future[None] | None = None) -> None:
         """Start all, wait until we close, and close all."""
+        running = Services(self._services)
+        await running.start()
         try:
-            for service in self._services:
-                self._started.append(service)
-                await service.start()
-            self._runs = True
+            self._running = running
             if ready is not None:
                 ready.set_result(None)
             await self._closing.wait()  # or until the lease is lost, which ends this task
         finally:
-            self._runs = False
-            # Close all that were started, in reverse order; the first error is raised when all are closed.
-            errors: list[Exception] = []
-            while self._started:
-                try:
-                    await self._started.pop().close()
-                except Exception as error:  # noqa: BLE001 - the others have to be closed before it is raised
-                    errors.append(error)
-            if errors:
-                raise errors[0]
+            self._running = None
+            await running.close()

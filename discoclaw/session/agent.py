@@ -168,7 +168,7 @@ class Agent:
             user_id, branch = turn.message.author.id, gathered.items.branch or MAIN
             used = tuple((one.item.id, one.why) for one in ready.used)
             summary, recent = bool(gathered.summary), ready.prompt.shown
-            files, now = tuple(ready.attached.kinds.items()), self.preparation.clock()
+            files, now = tuple(ready.attached.kinds.items()), self.preparation.items.clock()
             shown = Shown(there.message.id, answer_id, now, branch, used, summary, recent, files)
             self.explained.note(there.session_key, user_id, shown)
             self.preparation.items.note_use(turn, ready.used)

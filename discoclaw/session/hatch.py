@@ -50,19 +50,18 @@ OFFERED = "hatch-offered"
 class HatchingRules:
     """Who may give the bot a personality, and how. Without `memory` there is nowhere to store one.
 
+    `answers` bound those of the model and the transcript, which loses its middle when it gets too long.
     `commands`: whether there is a command that ends an interview.
     """
 
     owners: Collection[str]
+    answers: AnswerRules
     commands: bool = True
     memory: bool = True
 
 
 class Hatchery(Background, Derived):
-    """The single interview, and what else owners may do with the bot's personality.
-
-    `answers` bound those of the model and the transcript, which loses its middle when it gets too long.
-    """
+    """The single interview, and what else owners may do with the bot's personality."""
 
     name = "the interview"
     _grace_s = WAIT_S  # for the transcript, as long as a message would wait
@@ -79,7 +78,6 @@ class Hatchery(Background, Derived):
         *,
         clock: Clock,
         me: Callable[[], Me],
-        answers: AnswerRules,
     ) -> None:
         self._rules = rules
         self._model = model
@@ -90,7 +88,6 @@ class Hatchery(Background, Derived):
         self._consent = consent
         self._clock = clock
         self._me = me
-        self._answers = answers
         self._interview: Interview | None = None
         self._worker = Worker("interview", self._save)
 
@@ -216,12 +213,12 @@ class Hatchery(Background, Derived):
         request = ModelRequest(
             interviews.system(asked, self._me().name),
             interviews.turns(asked),
-            max_tokens=self._answers.answer(model),
+            max_tokens=self._rules.answers.answer(model),
             model=model,
         )
-        transcript = Transcript(request, self._answers.reads(model))
+        transcript = Transcript(request, self._rules.answers.reads(model))
         if transcript.compact():
-            asyncio.get_running_loop().call_soon(self._answers.compacted, user_subject(asked.human))
+            asyncio.get_running_loop().call_soon(self._rules.answers.compacted, user_subject(asked.human))
         text: list[str] = []
         finished: Finished | None = None
         async with aclosing(self._model.stream(transcript.request(may_call=False))) as events:

@@ -175,8 +175,6 @@ class Preparation:
     items: ItemSearch
     attachments: Attachments
     budget: Budget
-    clock: Clock
-    me: Callable[[], Me]
     zone: tzinfo = UTC
     rules: AnswerRules = AnswerRules()
     tools: Callable[[int], Sequence[ToolSpec]] = lambda reads: ()
@@ -221,8 +219,8 @@ class Preparation:
         zone = zone_of(gathered.items.active, self.zone, in_dm=turn.in_dm)
         materials = Materials(
             message=turn.message,
-            me=self.me(),
-            now=Now(self.clock(), zone),
+            me=self.items.me(),
+            now=Now(self.items.clock(), zone),
             owners=gathered.owners,
             soul=sections(gathered.who.soul),
             content=content,
