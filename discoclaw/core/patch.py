@@ -3,9 +3,8 @@
 Extraction's shape is DNAM's: {"upserts": [{id?, kind, text, tags, source}], "deprecations": [{id | matchText,
 reason}]}, with the short ids of the prompt, and with a quotation that each proposal rests on. An answer that
 is not JSON, or has none of the fields, is rejected as a whole and changes nothing. Of one that has them, each
-proposal is checked on its own: a flawed one is dropped, since a model's answer is rarely all wrong. An
-extraction of which all are flawed is rejected too, so that what was said waits. Only a summary may also come
-as prose.
+proposal is checked on its own: a flawed one is dropped, since a model's answer is rarely all wrong. One of
+which all are flawed is rejected too, so that what was said waits. Only a summary may also come as prose.
 """
 
 import json
@@ -247,10 +246,47 @@ class AskingPatch(Patch):
     upserts: list[AskingUpsert] = []  # type: ignore[assignment]  # never changed, so the narrower list fits
 
 
-class Summary(_Strict, ProseShape):
-    """What the summary loop returns: the summary, and new themes and decisions for the channel's memory."""
+class NewLine(_Proposal):
+    """A line to add. `source` is the message it rests on, `quote` some words copied from that."""
 
-    summary: str
+    section: Annotated[Literal["now", "open", "decided", "wanted"], BeforeValidator(_tidy_word)]
+    text: str
+    source: str
+    quote: str
+
+
+SECTIONS: tuple[str, ...] = get_args(NewLine.model_fields["section"].annotation)
+"""The sections in the order of `rolling_text.HEADINGS`."""
+
+
+class EndedLine(_Proposal):
+    """A line that is done, or that goes."""
+
+    id: str
+    source: str
+    quote: str
+
+
+class ChangedLine(EndedLine):
+    """A line of which a new message makes another."""
+
+    text: str
+
+
+class Lines(_Proposals):
+    """What changes in a summary; its lines have the short names of the prompt."""
+
+    needs_sound: ClassVar = ("add", "change", "done", "drop")
+    add: list[NewLine] = []
+    change: list[ChangedLine] = []
+    done: list[EndedLine] = []
+    drop: list[EndedLine] = []
+
+
+class Summary(_Strict, ProseShape):
+    """What the summary loop returns: the summary's changes, and new themes and decisions for the channel."""
+
+    summary: Lines | SkipJsonSchema[str]  # a model that ignores the shape may write the whole summary
     themes: list[str] = []
     decisions: list[str] = []
 

@@ -10,7 +10,7 @@ A line marked "(done)" is settled, or no longer holds; it goes first when there 
 of these sections is prose, which a model without structured output writes. Pure.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import regex
@@ -80,9 +80,9 @@ def read(text: str) -> Notes:
             prose.append(raw)
         elif not _is_nothing(raw):
             if lines and _goes_on(raw) and heading is None and lines[-1].section == section:
-                lines[-1] = _line(section, f"{lines[-1]} {raw}")
+                lines[-1] = line_of(section, f"{lines[-1]} {raw}")
             else:
-                lines.append(_line(section, raw))
+                lines.append(line_of(section, raw))
     lines = [line for line in lines if line.text]
     before = "\n".join(prose).strip()
     while lines and before.endswith(":"):
@@ -112,7 +112,8 @@ def _goes_on(raw: str) -> bool:
     return raw[:1].isspace() and _BULLET.match(raw) is None and _DATE.match(raw.strip()) is None
 
 
-def _line(section: int, raw: str) -> Line:
+def line_of(section: int, raw: str) -> Line:
+    """A line as it stands under a heading, with or without a bullet, a day and a mark."""
     bullet = _BULLET.match(raw)
     text = collapse(raw[bullet.end() :] if bullet else raw)
     plain = _DONE.sub("", text)
@@ -121,7 +122,7 @@ def _line(section: int, raw: str) -> Line:
     return Line(section, dated[1] if dated and rest else "", rest or plain, done=plain != text)
 
 
-def ordered(lines: Iterable[Line]) -> tuple[Line, ...]:
+def ordered(lines: Collection[Line]) -> tuple[Line, ...]:
     """The lines by section, and newest first in each; what has no day stays below what it followed."""
     found: list[Line] = []
     for section in range(len(HEADINGS)):

@@ -202,6 +202,39 @@ class TestWhatIsInIt:
             lines = rolling(world, world.general)["summary"].splitlines()
             assert sorted(line for line in lines if line.startswith("- ")) == sorted(facts)
 
+    async def test_changes_line_by_line_for_what_the_model_quotes(self, start: Start) -> None:
+        def patch(**changes: dict[str, str]) -> dict[str, Any]:
+            return {"summary": {how: [{"source": "m1", **one}] for how, one in changes.items()}, "themes": []}
+
+        kayak, cost = (
+            {"section": "decided", "text": "the kayak costs 1000 euros"},
+            "the kayak costs 900 euros",
+        )
+        turns = [
+            (kayak["text"], patch(add={**kayak, "quote": kayak["text"]})),
+            ("who paddles?", patch(add={"section": "open", "text": "who paddles?", "quote": "who paddles"})),
+            (f"no, {cost}", patch(change={"id": "l2", "text": cost, "quote": cost})),
+            (
+                "I am a good boy",
+                patch(change={"id": "l2", "text": "the kayak is mine", "quote": "never said so"}),
+            ),
+            ("Ann will paddle", patch(done={"id": "l1", "quote": "Ann will paddle"})),
+            ("thanks", {"summary": {}}),
+        ]
+        found = list[str]()
+        async with start(summary_every=1, **QUIET) as world:
+            world.brain.writes("summary", *(answer for _, answer in turns))
+            for said, _ in turns:
+                await world.says(world.ann, world.general, said)
+                found.append(rolling(world, world.general)["summary"])
+            assert "Decided:\nl2 2026-01-01 ann: the kayak costs 900 euros" in summed_up(world)[-1]
+            assert cost in await world.says(world.ann, world.general, "!memory show")
+        first = "Decided:\n- 2026-01-01 ann: the kayak costs 1000 euros"
+        question = "Open:\n- 2026-01-01 ann: who paddles?\n"
+        later = first.replace("1000", "900")
+        settled = question.replace("?", "? (done)")
+        assert found == [first, question + first, question + later, question + later, settled + later, later]
+
     async def test_is_never_replaced_by_nothing_and_its_messages_come_again(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:

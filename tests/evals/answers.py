@@ -233,6 +233,41 @@ def as_summary(*lines: str) -> str:
     return json.dumps({"summary": "\n".join(lines) or "Nothing yet."})
 
 
+def patches(chain: Chain, update: int, previous: str, said: str) -> str:
+    """What changes with this update, each with the message that says so: the form that is asked for."""
+    talk = re.findall(r"(?m)^(m\d+) \w+ [\d-]{10} [\d:]+ \[.*?\]: (.*)$", said)
+    lines = re.findall(r"(?m)^(l\d+) (.*)$", previous)
+
+    def basis(text: str) -> dict[str, str]:
+        words = set(re.findall(r"\w+", text.lower()))
+        source, own = max(talk, key=lambda one: len(words & set(re.findall(r"\w+", one[1].lower()))))
+        return {"source": source, "quote": _quote(own)}
+
+    fresh = [fact.example for fact in chain.facts if fact.since == update]
+    ended = [fact.example for fact in chain.facts if fact.until == update]
+    return json.dumps(
+        {
+            "summary": {
+                "add": [{"section": "decided", "text": one, **basis(one)} for one in fresh],
+                "done": [
+                    {"id": short, **basis(text)} for short, text in lines if any(one in text for one in ended)
+                ],
+            }
+        }
+    )
+
+
+def patches_and_rewords(chain: Chain, update: int, previous: str, said: str) -> str:
+    """The same, and every line in other words, for words that were said about something else."""
+    answer = json.loads(patches(chain, update, previous, said))
+    source, own = re.findall(r"(?m)^(m\d+) \w+ [\d-]{10} [\d:]+ \[.*?\]: (.*)$", said)[-1]
+    for short, text in re.findall(r"(?m)^(l\d+) [\d-]{10} \w+: (.*)$", previous):
+        other = re.sub(r"\d", "7", text.replace(" is ", " was "))
+        change = {"id": short, "text": other, "source": source, "quote": _quote(own)}
+        answer["summary"].setdefault("change", []).append(change)
+    return json.dumps(answer)
+
+
 def keeps_all(chain: Chain, update: int, previous: str, said: str) -> str:
     """What holds after this update, and nothing else."""
     return as_summary(*(fact.example for fact in chain.facts if fact.holds(update)))

@@ -14,6 +14,8 @@ from tests.evals.answers import (
     forgets_lines,
     in_prose,
     keeps_all,
+    patches,
+    patches_and_rewords,
     reports_all,
     says_nothing,
 )
@@ -44,8 +46,20 @@ class TestTheBuiltInChains:
         assert (found["lies"], found["drift"], found["stale"]) == (0, 0, 0)
         assert found["requests"] == 30 * len(CHAINS)
 
+    async def test_are_passed_by_one_that_says_only_what_changes_for_a_third_of_the_words(self) -> None:
+        patched, whole = await measured(patches, CHAINS), await measured(keeps_all, CHAINS)
+        found = worst(patched)
+        assert patched.failures() == []
+        assert (found["kept"], found["throughout"], found["lies"], found["stale"]) == (1, 1, 0, 0)
+        cost = [worst(report)["tokens_out"] for report in (patched, whole)]
+        assert cost[0] is not None and cost[1] is not None and 3 * cost[0] < cost[1]
+
 
 class TestBadModels:
+    async def test_one_that_rewords_each_line_for_no_reason_changes_none(self) -> None:
+        found = worst(await measured(patches_and_rewords, CHAINS[:3]))
+        assert (found["kept"], found["throughout"], found["stale"]) == (1, 1, 0)
+
     async def test_one_that_believes_everything_brings_every_lie(self) -> None:
         short = [chain.model_copy(update={"small_talk": 1}) for chain in CHAINS]
         report = await measured(believes_all, short)

@@ -4,6 +4,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from discoclaw.core.message import Said
+from discoclaw.core.summary_patch import Revision
 from discoclaw.loops.summary import Talk, news, prompt, shown_names, system
 from discoclaw.memory.people.groups import Known
 from tests.prompt.builders import assert_golden
@@ -40,7 +41,7 @@ def lively() -> Talk:
 
 
 def test_the_talk_is_in_order_with_days_and_names() -> None:
-    text = prompt(PREVIOUS, lively(), KNOWN, 2000)
+    text = prompt(Revision(PREVIOUS, news(lively())).numbered, lively(), KNOWN, 2000)
     golden = Path(__file__).parent / "golden" / "summary_sections.txt"
     assert_golden(golden, f"=== system\n{system(KNOWN)}\n=== user\n{text}\n")
     found = entries(sections(text, SUMMARY_TITLES)["New messages:"], LINE)

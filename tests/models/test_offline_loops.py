@@ -1,6 +1,7 @@
 """The offline model's structured answers: what it extracts, what it never does, and its summaries."""
 
 import json
+import re
 from typing import Literal
 
 import pytest
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from discoclaw.core import titles
 from discoclaw.core.errors import ModelBadOutput
 from discoclaw.core.own_words import is_quoted, own_words
+from discoclaw.core.patch import Summary
+from discoclaw.core.summary_patch import NewMessage, News, Revision
 from discoclaw.models.offline.model import OfflineModel
 from tests.tables import each_row
 
@@ -40,15 +43,6 @@ class Extraction(BaseModel):
 
     upserts: list[Upsert]
     deprecations: list[Deprecation]
-
-
-class Summary(BaseModel):
-    summary: str
-
-
-class ChannelSummary(Summary):
-    themes: list[str]
-    decisions: list[str]
 
 
 async def extracted(*messages: str, existing: tuple[str, ...] = ()) -> Extraction:
@@ -187,16 +181,14 @@ def talk(*lines: str, day: str = "Thu 2026-11-19") -> str:
     return "\n".join([titles.NEW_MESSAGES, *numbered])
 
 
-async def summarised(previous: str, *lines: str, maximum: int = 500, day: str = "Thu 2026-11-19") -> str:
-    parts = (
-        f"{titles.PREVIOUS_SUMMARY}\n{previous}",
-        talk(*lines, day=day),
-        f"{titles.MAXIMUM} {maximum} characters",
-    )
-    prompt = titles.SEPARATOR.join(parts)
-    return (
-        await OfflineModel().structured(purpose="summary", system="", prompt=prompt, shape=Summary)
-    ).summary
+async def summarised(previous: str, *lines: str, day: str = "Thu 2026-11-19") -> str:
+    """The summary that follows from the previous one and what the model says about these lines."""
+    prompt = titles.SEPARATOR.join((f"{titles.PREVIOUS_SUMMARY}\n{previous}", talk(*lines, day=day)))
+    answer = await OfflineModel().structured(purpose="summary", system="", prompt=prompt, shape=Summary)
+    parts = [re.fullmatch(r"\[([^\]]+?)(?: \(\w+\))?\]: (.*)", line) for line in lines]
+    said = tuple(NewMessage(part[1], day[4:], part[2]) for part in parts if part is not None)
+    names = frozenset(one.name for one in said)
+    return Revision(previous, News(said, names)).revised(answer.summary)[0]
 
 
 class TestSummary:
@@ -211,7 +203,7 @@ class TestSummary:
         previous = "Now:\n- 2026-11-18 Ann: “hi”\nOpen:\n- 2026-11-18 Bob: “who?” (done)"
         assert await summarised(previous, *lines) == (
             "Now:\n- 2026-11-19 Bob: “great”\n- 2026-11-18 Ann: “hi”\n"
-            "Open:\n- 2026-11-19 Ann: “What is a lighthouse?”\n- 2026-11-18 Bob: “who?” (done)\n"
+            "Open:\n- 2026-11-19 Ann: “What is a lighthouse?”\n"
             "Decided:\n- 2026-11-19 Ann: “we decided to build one”\n"
             "Who wants what:\n- 2026-11-19 Bob: “I like towers”"
         )
@@ -220,28 +212,20 @@ class TestSummary:
         assert await summarised("They met.", "[Ann]: hi") == "They met.\nNow:\n- 2026-11-19 Ann: “hi”"
 
     async def test_the_first_one_begins_with_the_first_message(self) -> None:
-        assert await summarised("none", "[Ann]: hi") == "Now:\n- 2026-11-19 Ann: “hi”"
+        assert await summarised("", "[Ann]: hi") == "Now:\n- 2026-11-19 Ann: “hi”"
 
-    async def test_the_oldest_lines_go_first(self) -> None:
-        summary = "none"
-        for number in range(10, 30):
-            summary = await summarised(
-                summary, f"[Ann]: line {number}", maximum=200, day=f"Thu 2026-11-{number}"
-            )
-            assert len(summary) <= 200
-        assert "line 29" in summary and "line 10" not in summary
-
-    async def test_one_endless_message_still_fits(self) -> None:
-        assert len(await summarised("", "[Ann]: " + "x" * 5000, maximum=40)) <= 40
+    @each_row(
+        "text", ["hi", "ok. I do", "see https://x.example now, then call me back", "“who?”", "x" * 5000]
+    )
+    async def test_what_it_quotes_is_what_was_said(self, text: str) -> None:
+        assert "2026-11-19 Ann: “" in await summarised("", f"[Ann]: {text}")
 
 
 class TestAChannelsMemory:
     async def found(self, *lines: str, known: str = "") -> tuple[list[str], list[str]]:
         parts = [f"{titles.DECISIONS}\n- {known}"] if known else []
         prompt = titles.SEPARATOR.join([*parts, talk(*lines)])
-        asked = await OfflineModel().structured(
-            purpose="summary", system="", prompt=prompt, shape=ChannelSummary
-        )
+        asked = await OfflineModel().structured(purpose="summary", system="", prompt=prompt, shape=Summary)
         return asked.themes, asked.decisions
 
     async def test_is_what_people_say_in_so_many_words(self) -> None:

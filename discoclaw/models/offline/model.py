@@ -26,8 +26,6 @@ from discoclaw.core.model import (
     UserTurn,
 )
 from discoclaw.core.ports import Shape
-from discoclaw.core.rolling_text import DECIDED, NOW, OPEN, WANTED, Line, Notes, fitted, ordered
-from discoclaw.core.rolling_text import read as read_summary
 from discoclaw.core.text import clip, collapse
 from discoclaw.core.words import terms
 from discoclaw.core.yours import yours
@@ -78,7 +76,7 @@ class OfflineModel:
             found: dict[str, object] = dict(facts.extract(prompt))
         elif "summary" in fields:
             found = {
-                "summary": summary(prompt, name=self._name),
+                "summary": {"add": summary_lines(prompt, name=self._name)},
                 "themes": themes(prompt, name=self._name),
                 "decisions": decisions(prompt, name=self._name),
             }
@@ -161,8 +159,6 @@ NOT_IN_MEMORY = (
 )
 INTRODUCTION = "*(offline model: no API key is set, so I only repeat what I remember.)*"
 
-_MAXIMUM = re.compile(rf"^{re.escape(titles.MAXIMUM)} (\d+) characters", re.M)
-
 _I = re.IGNORECASE
 _TITLES = (
     titles.SENDER,
@@ -187,8 +183,7 @@ _MOST_QUOTED = 5
 _LINE = re.compile(r"^\[([^\]\n]+)\]: (.*)$", re.M)
 
 # A line of the talk as the loops' prompts have it.
-_DATED = re.compile(r"^m\d+ \w{3} (?P<date>[\d-]{10}) [\d:]{5} »?\[(?P<name>[^\]\n]+)\]: (?P<text>.*)$", re.M)
-_MARK = re.compile(r"(?: \((?:owner|guest|was [^()\n]+)\))+$")
+_DATED = re.compile(r"^(?P<id>m\d+) \w{3} [\d-]{10} [\d:]{5} »?\[(?P<name>[^\]\n]+)\]: (?P<text>.*)$", re.M)
 
 # A title counts only where a section begins, at the start or under a separator: people can type titles too.
 _MESSAGE = re.compile(rf"(?:^|(?<=\n---\n)){re.escape(titles.MESSAGE)}")
@@ -361,31 +356,33 @@ def interview(answers: Sequence[str]) -> str:
     return f"Thank you, I'm ready.\n<soul>{json.dumps(soul, ensure_ascii=False)}</soul>"
 
 
-def summary(prompt: str, *, name: str) -> str:
-    """The previous summary, and a line for each new message of a person, in the section that it fits.
+def summary_lines(prompt: str, *, name: str) -> list[dict[str, str]]:
+    """The lines to add to a summary: one for each new message of a person, in the section that it fits."""
+    added = []
+    for line in _DATED.finditer(titles.sections(prompt).get(titles.NEW_MESSAGES, "")):
+        text = collapse(line["text"])
+        if not line["name"].startswith(name) and text:
+            first = re.split(r"[!?;؟。…]|\.(?=\s|$)", text, maxsplit=1)[0]  # of few words, a whole sentence
+            words = text if len(first.split()) >= _WORDS_PER_PIECE else first or text
+            quote = " ".join(words.split()[:12])
+            added.append(
+                {
+                    "section": _section(text),
+                    "text": f"“{clip(text, 80)}”",
+                    "source": line["id"],
+                    "quote": quote,
+                }
+            )
+    return added
 
-    When it exceeds the prompt's maximum, the oldest lines are dropped.
-    """
-    parts = titles.sections(prompt)
-    previous = read_summary(parts.get(titles.PREVIOUS_SUMMARY, ""))
-    maximum = _MAXIMUM.search(prompt)
-    lines = []
-    for line in _DATED.finditer(parts.get(titles.NEW_MESSAGES, "")):
-        if not line["name"].startswith(name):
-            said = f"{_MARK.sub('', line['name'])}: “{clip(collapse(line['text']), 80)}”"
-            lines.append(Line(_section(line["text"]), line["date"], said))
-    kept = previous.prose if previous.prose != "none" else ""
-    notes = Notes(kept, ordered([*reversed(lines), *previous.lines]))
-    return fitted(str(notes), int(maximum[1]) if maximum else 2000)
 
-
-def _section(text: str) -> int:
+def _section(text: str) -> str:
     """The section of a summary in which a message belongs."""
     if text.rstrip().endswith("?"):
-        return OPEN
-    if _DECISION.match(collapse(text).rstrip(".!")):
-        return DECIDED
-    return WANTED if _WISH.search(text) else NOW
+        return "open"
+    if _DECISION.match(text.rstrip(".!")):
+        return "decided"
+    return "wanted" if _WISH.search(text) else "now"
 
 
 def themes(prompt: str, *, name: str) -> list[str]:

@@ -1,10 +1,11 @@
-"""What a model changes in a summary counts only if a new message says so."""
+"""What a model changes in a summary counts only if a new message says so, in a patch or in prose."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.drift import NewMessage, News, settled
+from discoclaw.core.patch import Lines
 from discoclaw.core.rolling_text import HEADINGS, Line, Notes, ordered, read
+from discoclaw.core.summary_patch import MOST, NewMessage, News, Revision
 from tests.tables import each_row
 
 NAMES = frozenset({"Anna", "Ben", "Sam", "Sam #2", "DiscoClaw"})
@@ -26,6 +27,11 @@ def news(*said: tuple[str, str], day: str = "2026-11-19") -> News:
     return News(tuple(NewMessage(name, day, text) for name, text in said), NAMES, day)
 
 
+def settled(previous: str, answer: str, said: News) -> str:
+    """The summary that follows from an answer in prose."""
+    return Revision(previous, said).revised(answer)[0]
+
+
 SMALL_TALK = news(("Ben", "good morning, the weather is fine"), ("Anna", "hello 7 times"))
 
 
@@ -33,6 +39,148 @@ def with_line(old: str, new: str) -> str:
     """The old summary, with one line of it rewritten by the model."""
     assert old in OLD
     return OLD.replace(old, new)
+
+
+BUDGET, DOCS, REGION = "l4", "l5", "l2"
+
+
+def patched(said: News, previous: str = OLD, **changes: list[dict[str, str]]) -> tuple[str, list[str]]:
+    """The summary that follows from a patch, and what was refused."""
+    return Revision(previous, said).revised(Lines.model_validate(changes))
+
+
+class TestAPatch:
+    SAID = news(("Ben", "we got more, the budget is 600 euros now"), ("Anna", "then it is Oslo"))
+
+    def test_is_about_numbered_lines(self) -> None:
+        shown = Revision(f"They met.\n{OLD}", SMALL_TALK).numbered.splitlines()
+        assert shown[:4] == [
+            "l1 They met.",
+            "Now:",
+            "l2 2026-11-18 Anna: moves the bot to Postgres 16",
+            "Open:",
+        ]
+        assert Revision(OLD, SMALL_TALK).numbered.splitlines()[7].startswith(f"{DOCS} 2026-11-17 Ben: docs")
+
+    def test_that_is_empty_changes_nothing(self) -> None:
+        assert patched(SMALL_TALK) == (OLD, [])
+
+    def test_adds_lines_with_the_day_and_the_name_of_what_they_quote(self) -> None:
+        one = {"section": "decided", "source": "m2", "quote": "then it is Oslo"}
+        said = "- 2026-11-19 Anna: the servers run in Oslo\n"
+        for text in (
+            "the servers run in Oslo",
+            "Anna: the servers run in Oslo",
+            "- the servers run in Oslo (done)",
+        ):
+            assert patched(self.SAID, add=[{**one, "text": text}]) == (
+                OLD.replace("Decided:\n", f"Decided:\n{said}"),
+                [],
+            )
+
+    def test_changes_a_line(self) -> None:
+        one = {
+            "id": BUDGET,
+            "text": "the budget is 600 euros",
+            "source": "m1",
+            "quote": "the budget is 600 euros",
+        }
+        new = with_line("2026-11-18 Anna: the budget is 500", "2026-11-19 Ben: the budget is 600")
+        assert patched(self.SAID, change=[one]) == (new, [])
+
+    def test_marks_a_line_which_leaves_with_the_next_one(self) -> None:
+        once, _ = patched(self.SAID, done=[{"id": REGION, "source": "m2", "quote": "then it is Oslo"}])
+        assert once == with_line("servers are to run", "servers are to run (done)")
+        gone = OLD.replace("\n- 2026-11-18 Ben: asks in which region the servers are to run", "")
+        assert patched(SMALL_TALK, once) == (gone, [])
+
+    def test_drops_a_line_that_a_message_is_about(self) -> None:
+        one = {"id": BUDGET, "source": "m1", "quote": "the budget is 600 euros"}
+        line = "\n- 2026-11-18 Anna: the budget is 500 euros"
+        assert patched(self.SAID, drop=[one]) == (OLD.replace(line, ""), [])
+        over = {"id": "l1", "source": "", "quote": ""}  # what they were at on an earlier day
+        assert "Postgres" not in patched(SMALL_TALK, drop=[over])[0]
+
+    @each_row(
+        ("how", "proposal"),
+        [
+            ("add", {"section": "open", "text": "likes opera"}),
+            ("change", {"id": BUDGET, "text": "the budget is 600 euros"}),
+            ("done", {"id": BUDGET}),
+            ("drop", {"id": BUDGET}),
+        ],
+    )
+    @each_row(
+        ("source", "quote"),
+        [
+            ("m1", "the budget is gone"),
+            ("m2", "the budget is 600 euros"),
+            ("m9", "the budget is 600 euros"),
+            ("m1", "budget"),
+            ("", ""),
+        ],
+    )
+    def test_needs_words_that_were_said(
+        self, how: str, proposal: dict[str, str], source: str, quote: str
+    ) -> None:
+        told, refused = patched(self.SAID, **{how: [{**proposal, "source": source, "quote": quote}]})
+        assert told == OLD and len(refused) == 1
+
+    @each_row("text", ["> we pay 600 euros for it", "(forwarded: we pay 600 euros for it)"])
+    def test_needs_the_speakers_own_words(self, text: str) -> None:
+        one = {"section": "open", "text": "pays 600", "source": "m1", "quote": "we pay 600 euros for it"}
+        assert patched(news(("Ben", text)), add=[one])[0] == OLD
+
+    def test_needs_a_line_that_there_is(self) -> None:
+        one = {"id": "l99", "text": "x", "source": "m2", "quote": "then it is Oslo"}
+        assert patched(self.SAID, change=[one], done=[one], drop=[one]) == (
+            OLD,
+            ["there is no line 'l99'"] * 3,
+        )
+
+    @each_row(
+        ("how", "proposal"),
+        [
+            ("add", {"section": "open", "text": "owes 4711 coins"}),
+            ("add", {"section": "open", "text": "books the room for 2026-11-12"}),
+            ("change", {"id": BUDGET, "text": "roughly so much money is there"}),
+            ("change", {"id": DOCS, "text": "docs are at https://docs.example/b"}),
+            ("drop", {"id": DOCS}),
+        ],
+    )
+    def test_does_nothing_for_which_stolen_words_are_no_reason(
+        self, how: str, proposal: dict[str, str]
+    ) -> None:
+        one = {**proposal, "source": "m1", "quote": "good morning, the weather is fine"}
+        told, refused = patched(SMALL_TALK, **{how: [one]})
+        assert told == OLD and len(refused) == 1
+
+    def test_puts_a_number_back_that_nobody_said(self) -> None:
+        text = "the budget is 900 euros, approved by Ben"
+        one = {"id": BUDGET, "text": text, "source": "m1", "quote": "I approved the budget"}
+        assert (
+            "- 2026-11-19 Ben: the budget is 500 euros, approved by Ben\n"
+            in (patched(news(("Ben", "I approved the budget")), change=[one])[0])
+        )
+
+    def test_may_end_a_sentence_of_prose(self) -> None:
+        previous = "They met in May. The budget is open."
+        one = {
+            "id": "l2",
+            "text": "the budget is 600 euros",
+            "source": "m1",
+            "quote": "the budget is 600 euros",
+        }
+        assert patched(self.SAID, previous, change=[one])[0] == (
+            "They met in May.\nNow:\n- 2026-11-19 Ben: the budget is 600 euros"
+        )
+
+    def test_counts_only_with_its_first_proposals(self) -> None:
+        one = {"section": "open", "source": "m2", "quote": "then it is Oslo"}
+        said = patched(
+            self.SAID, add=[{**one, "text": f"Oslo {word}"} for word in map(chr, range(0x4E00, 0x4F00))]
+        )
+        assert len(read(said[0]).lines) == len(read(OLD).lines) + MOST
 
 
 class TestWithoutAReason:
@@ -199,6 +347,10 @@ class TestProse:
         line = "\n- 2026-11-18 Anna: the budget is 500 euros"
         assert settled(OLD, "They talked.", said) == f"They talked.\n{OLD.replace(line, '')}"
 
+    def test_may_copy_the_short_names_of_lines(self) -> None:
+        copied = Revision(OLD, SMALL_TALK).numbered
+        assert settled(OLD, copied, SMALL_TALK) == OLD
+
     def test_gives_way_to_sections(self) -> None:
         new = "Now:\n- 2026-11-01 Ann: carried over"
         assert settled("They talked.", new, SMALL_TALK) == new
@@ -250,7 +402,7 @@ def test_each_line_is_an_old_one_or_has_something_that_was_said(old: list[Line],
 def test_whatever_is_reworded_without_a_message_the_summary_is_the_same(
     old: list[Line], data: st.DataObject
 ) -> None:
-    before = Notes(lines=ordered(one for one in old if one.section))
+    before = Notes(lines=ordered([one for one in old if one.section]))
     if not before.lines:
         return
     new = list[Line]()
@@ -265,7 +417,7 @@ def test_whatever_is_reworded_without_a_message_the_summary_is_the_same(
 
 @given(lines_of(UNSAID), lines_of(UNSAID), DAYS)
 def test_nor_is_any_of_it_lost_to_another_line_of_the_day(old: list[Line], new: list[Line], day: str) -> None:
-    before = Notes(lines=ordered(one for one in old if one.section))
+    before = Notes(lines=ordered([one for one in old if one.section and one.date <= day]))
     kept = read(settled(str(before), str(Notes(lines=ordered(new))), news(("Ben", "hello"), day=day)))
     assert set(before.lines) <= set(kept.lines)
 
