@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
@@ -66,6 +66,25 @@ class Model(Protocol):
     async def close(self) -> None:
         """Release connections."""
         ...
+
+
+class WrappedModel:
+    """The port `Model` around another one: passes on whatever a derived class doesn't do itself."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The other model's stream."""
+        return self._model.stream(request)
+
+    async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
+        """The other model's answer."""
+        return await self._model.structured(shape=shape, **asked)
+
+    async def close(self) -> None:
+        """Release the other model's connections."""
+        await self._model.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,9 @@ class Revision:
                     stay.pop(id(old), None)
                 new += [edit.new] if edit.new is not None else []
         for one in self._sentences:
-            prose = prose if id(one) in stay else prose.replace(one.text, "", 1).strip()
+            if id(one) not in stay:
+                before, _, after = prose.partition(one.text)
+                prose = (before + after.lstrip(" ")).strip()
         kept = dict[tuple[str, ...], Line]()
         for line in (*new, *(stay[id(line)] for line in self._old if id(line) in stay)):
             kept.setdefault(_words(line), line)
@@ -191,7 +193,8 @@ class Revision:
                     section = old.section if old is not None else SECTIONS.index(proposal.section)
                     says = line_of(section, scrub(proposal.text)).text
                     says = says.removeprefix(f"{basis.name}:").strip()
-                    yield _Edit(how, [basis], old, Line(section, basis.day, f"{basis.name}: {says}"))
+                    if says:
+                        yield _Edit(how, [basis], old, Line(section, basis.day, f"{basis.name}: {says}"))
 
     # ------------------------------------------------------------------ the edits of a summary in prose
 
@@ -208,11 +211,14 @@ class Revision:
             else:
                 del waiting[id(copy)]
                 yield from self._marked(copy, line)
-        fresh = list[_Edit]()
+        from_prose, fresh = bool(self._prose) and not self._old, list[_Edit]()
         for line in others:
             old = self._version_before(line, waiting)
             if old is None:
-                fresh.append(self._added(line))
+                # What nobody said may still be news in other words, but not of an earlier day.
+                known = from_prose or self._is_said(line) or not self._is_earlier(line)
+                dated = replace(line, date=line.date or self._newest)
+                fresh.append(_Edit("add", self._messages if known else [], new=dated))
                 continue
             del waiting[id(old)]
             changed = replace(line, date=line.date if line.date in self._days else old.date)
@@ -234,16 +240,6 @@ class Revision:
         """The edit of a line that is marked as done, if a message has a word of it."""
         if new.done and not old.done:
             yield _Edit("done", self._touching(old, self._messages), old)
-
-    def _added(self, line: Line) -> _Edit:
-        """The edit that adds a line. It is from the last day of the messages, if it doesn't say from which.
-
-        What nobody said may still be news in other words, but not of an earlier day.
-        """
-        from_prose = bool(self._prose) and not self._old
-        known = self._is_said(line) or from_prose or not self._is_earlier(line)
-        dated = replace(line, date=line.date or self._newest)
-        return _Edit("add", self._messages if known else [], new=dated)
 
     def _lacks(self, new: Line, old: Line) -> bool:
         """Whether a version of a line has fewer numbers, dates and links, or little of what it was about."""
@@ -307,7 +303,7 @@ class Revision:
         return max(_DATE.findall(line.text), default=self._today) < self._today
 
     def _touching(self, line: Line, messages: Sequence[NewMessage]) -> list[NewMessage]:
-        """Those of the messages that have any word of a line that isn't in every second line."""
+        """The messages that have any word of a line which tells it from others."""
         words = self._telling(line)
         return [message for message in messages if words & terms_of(message.text)]
 
@@ -315,7 +311,7 @@ class Revision:
         return terms_of(_DATE.sub(" ", line.text)) - FRAME - self._name_terms - self._many
 
     def _is_said(self, line: Line) -> bool:
-        """Whether a message has a word that not everybody uses of a line."""
+        """Whether a message has a word of a line that not everybody uses."""
         telling = distinctive(_DATE.sub(" ", line.text)) - self._name_terms
         return any(telling & terms_of(message.text) for message in self._messages)
 

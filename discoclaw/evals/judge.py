@@ -10,7 +10,7 @@ from discoclaw.core.ports import Model
 from discoclaw.core.text import normalise
 from discoclaw.core.view import Conflict
 from discoclaw.evals.casefile import Case, Chain, Expected, found, moment
-from discoclaw.evals.talk import FILLER_MS, Call, Metered, Outcome, SmallTalk, fitting, summarising
+from discoclaw.evals.talk import FILLER_MS, Call, Metered, Outcome, SmallTalk, fitting, running
 
 # ----------------------------------------------------------------------
 # Runs one chain: update after update of a conversation's summary.
@@ -30,8 +30,15 @@ async def run(chain: Chain, model: Model, filler: SmallTalk, reads: int = USUAL_
     """The summaries that a model makes of a chain; `reads` is how many tokens it reads at once."""
     metered, texts, number = Metered(model), list[str](), 0
     start = moment(chain.start, chain.tz)
-    async with summarising(
-        metered, place=chain.place, names=chain.names, zone=chain.tz, max_chars=chain.max_chars, reads=reads
+    async with running(
+        metered,
+        learns=False,
+        place=chain.place,
+        who="A",
+        names=chain.names,
+        zone=chain.tz,
+        reads=reads,
+        max_chars=chain.max_chars,
     ) as scene:
         for update in range(1, chain.updates + 1):
             at = start + int((update - 1) * chain.hours * HOUR_MS)

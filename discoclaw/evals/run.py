@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from discoclaw.core.errors import ModelError, ModelKeyRejected, ModelNotFound
+from discoclaw.core.errors import ModelKeyRejected, ModelNotFound
 from discoclaw.core.model import USUAL_READS
 from discoclaw.core.ports import Model
 from discoclaw.evals import casefile, judge, talk
@@ -20,17 +21,12 @@ Done = Callable[[int], None]
 
 
 async def extraction(
-    cases: Sequence[Case],
-    model_for: Callable[[Case], Model],
-    *,
-    reads: int = USUAL_READS,
-    runs: int = 1,
-    at_once: int = 1,
-    done: Done = lambda cases: None,
+    cases: Sequence[Case], model_for: Callable[[Case], Model], *, reads: int = USUAL_READS, **how: Any
 ) -> list[Verdict]:
     """A verdict about each case in each run, of models that read so many tokens at once.
 
-    Raises ModelError if the model can't be reached at all.
+    `how`: `runs`, how many cases `at_once`, and who is told of each that is `done`. Raises ModelError if the
+    model can't be reached at all.
     """
     filler = casefile.filler()
 
@@ -38,38 +34,31 @@ async def extraction(
         outcome = await talk.run(case, model_for(case), filler, reads)
         return judge.of_case(case, outcome, run), outcome.calls
 
-    return await _all([(case, run) for run in range(runs) for case in cases], one, at_once, done)
+    return await _all(cases, one, **how)
 
 
 async def summaries(
-    chains: Sequence[Chain],
-    model_for: Callable[[Chain], Model],
-    *,
-    reads: int = USUAL_READS,
-    runs: int = 1,
-    at_once: int = 1,
-    done: Done = lambda cases: None,
+    chains: Sequence[Chain], model_for: Callable[[Chain], Model], *, reads: int = USUAL_READS, **how: Any
 ) -> list[Verdict]:
-    """A verdict about each chain in each run, of models that read so many tokens at once.
-
-    Raises ModelError if the model can't be reached at all.
-    """
+    """The same for chains of summaries."""
     filler = casefile.filler()
 
     async def one(chain: Chain, run: int) -> tuple[Verdict, Sequence[Call]]:
         outcome = await judge.run(chain, model_for(chain), filler, reads)
         return judge.of_chain(chain, outcome, run), outcome.calls
 
-    work = [(chain, run) for run in range(runs) for chain in chains]
-    return await _all(work, one, at_once, done)
+    return await _all(chains, one, **how)
 
 
 async def _all(
-    work: Sequence[tuple[casefile.One, int]],
+    cases: Sequence[casefile.One],
     one: Callable[[casefile.One, int], Awaitable[tuple[Verdict, Sequence[Call]]]],
-    at_once: int,
-    done: Done,
+    *,
+    runs: int = 1,
+    at_once: int = 1,
+    done: Done = lambda cases: None,
 ) -> list[Verdict]:
+    work = [(case, run) for run in range(runs) for case in cases]
     waiting, reached = iter(enumerate(work)), False
     verdicts: dict[int, Verdict] = {}
 
@@ -78,8 +67,10 @@ async def _all(
         for number, (case, run) in waiting:
             verdict, calls = await one(case, run)
             reached = reached or any(call.answered for call in calls)
-            for call in calls:
-                _give_up_on(call.error, reached)
+            for error in (call.error for call in calls if call.error is not None):
+                # Further requests would have it, too, or it was the very first answer.
+                if isinstance(error, HOPELESS) or not reached:
+                    raise error
             verdicts[number] = verdict
             done(len(verdicts))
 
@@ -92,12 +83,6 @@ async def _all(
                 task.cancel()
             await asyncio.gather(*lanes, return_exceptions=True)
     return [verdicts[number] for number in sorted(verdicts)]
-
-
-def _give_up_on(error: ModelError | None, reached: bool) -> None:
-    """Raise an error that further requests would have, too, or that the very first one had."""
-    if error is not None and (isinstance(error, HOPELESS) or not reached):
-        raise error
 
 
 @contextmanager

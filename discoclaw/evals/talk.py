@@ -2,8 +2,8 @@
 
 First here are what it needs, as do chains of summaries: a model that counts, and a place to run in."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,8 +23,8 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.item import Facets, Source
 from discoclaw.core.message import Me, Place, Said
-from discoclaw.core.model import USUAL_READS, ModelRequest, StreamEvent, Usage
-from discoclaw.core.ports import Model, Shape
+from discoclaw.core.model import USUAL_READS, Usage
+from discoclaw.core.ports import Model, Shape, WrappedModel
 from discoclaw.core.redact import PLAIN
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
@@ -109,16 +109,12 @@ class Call:
         return self.tally.total.output_tokens
 
 
-class Metered:
+class Metered(WrappedModel):
     """The port `Model` around another one; `calls` has what it was asked."""
 
     def __init__(self, model: Model) -> None:
-        self._model = model
+        super().__init__(model)
         self.calls: list[Call] = []
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The other model's stream; no eval uses it."""
-        return self._model.stream(request)
 
     async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
         """The other model's answer, counted. Raises ModelError."""
@@ -215,60 +211,37 @@ class Scene:
         self.loops.hear(said, self.place, self.session_key, window=WINDOW)
 
 
-@contextmanager
-def _folder() -> Iterator[Path]:
+@asynccontextmanager
+async def running(
+    model: Model,
+    *,
+    learns: bool,
+    place: PlaceName,
+    who: str,
+    names: Mapping[str, str],
+    zone: str,
+    reads: int,
+    max_chars: int = 2000,
+) -> AsyncIterator[Scene]:
+    """A scene in which a person is learned from (`learns`), or else a talk is summarised at every turn."""
     with TemporaryDirectory(prefix="discoclaw-eval-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
-@asynccontextmanager
-async def extracting(
-    model: Model, *, place: PlaceName, who: str, names: Mapping[str, str], zone: str, reads: int
-) -> AsyncIterator[Scene]:
-    """A scene in which a person is learned from, and nothing is summarised."""
-    async with _scene(place, who, names, timezone=zone) as (settings, storage, clock):
-        redacting = RedactingModel(model, PLAIN)
-        facts = facts_loop(settings, storage, lambda: ME, clock, redacting, lambda name: reads)
-        loops = Loops(
-            clock=clock, summary=NoSummary(), facts=facts, cadence=Cadence(), consent=storage.consent
-        )
-        yield Scene(storage, loops, clock, PLACES[place], who, names)
-        await loops.close()
-
-
-@asynccontextmanager
-async def summarising(
-    model: Model, *, place: PlaceName, names: Mapping[str, str], zone: str, max_chars: int, reads: int
-) -> AsyncIterator[Scene]:
-    """A scene in which a conversation is summarised at every turn, and nothing is learned of anybody."""
-    given = {"timezone": zone, "summary_max_chars": max_chars}
-    async with _scene(place, "A", names, **given) as (settings, storage, clock):
-        redacting = RedactingModel(model, PLAIN)
-        summary = summary_loop(settings, storage, lambda: ME, clock, redacting, lambda name: reads)
-        loops = Loops(
-            clock=clock,
-            summary=summary,
-            facts=NoFacts(),
-            cadence=Cadence(summary_every=1),
-            consent=storage.consent,
-        )
-        yield Scene(storage, loops, clock, PLACES[place], "A", names)
-        await loops.close()
-
-
-@asynccontextmanager
-async def _scene(
-    place: PlaceName, who: str, names: Mapping[str, str], **given: Any
-) -> AsyncIterator[tuple[Settings, Storage, HandClock]]:
-    with _folder() as folder:
         # Built without the environment and without `.env`.
-        settings = Settings.model_construct(data_dir=folder, **given)
+        settings = Settings.model_construct(data_dir=Path(folder), timezone=zone, summary_max_chars=max_chars)
         clock = HandClock()
         storage = build(settings, clock=clock)
+        own = (settings, storage, lambda: ME, clock, RedactingModel(model, PLAIN), lambda name: reads)
         await in_thread(storage.open)
         try:
             await in_thread(storage.load)
-            yield settings, storage, clock
+            loops = Loops(
+                clock=clock,
+                summary=NoSummary() if learns else summary_loop(*own),
+                facts=facts_loop(*own) if learns else NoFacts(),
+                cadence=Cadence() if learns else Cadence(summary_every=1),
+                consent=storage.consent,
+            )
+            yield Scene(storage, loops, clock, PLACES[place], who, names)
+            await loops.close()
             await storage.purger.close()
         finally:
             await in_thread(storage.close)
@@ -310,8 +283,8 @@ class Outcome:
 async def run(case: Case, model: Model, filler: SmallTalk, reads: int = USUAL_READS) -> Outcome:
     """Run a case. Returns what became of the memory; `reads` is how many tokens the model reads at once."""
     metered = Metered(model)
-    async with extracting(
-        metered, place=case.place, who=case.who, names=case.names, zone=case.tz, reads=reads
+    async with running(
+        metered, learns=True, place=case.place, who=case.who, names=case.names, zone=case.tz, reads=reads
     ) as scene:
         memory, subject = scene.storage.memory, user_subject(scene.user_id)
         items = await _remember(scene, case)

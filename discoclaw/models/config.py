@@ -7,7 +7,7 @@ Knows no provider.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from pydantic import ValidationError
 
@@ -22,7 +22,7 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.health import Check, Seen
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent, split
-from discoclaw.core.ports import Model, Shape
+from discoclaw.core.ports import Model, Shape, WrappedModel
 from discoclaw.core.redact import Redactor
 from discoclaw.work import step
 
@@ -33,27 +33,19 @@ from discoclaw.work import step
 # and a summary could put them together again.
 
 
-class RedactingModel:
-    """A `Model` around another one."""
+class RedactingModel(WrappedModel):
+    """A model whose streams are unchanged: the loops call only `structured`."""
 
     def __init__(self, model: Model, redactor: Redactor) -> None:
-        self._model = model
+        super().__init__(model)
         self._redactor = redactor
 
-    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The other model's stream, unchanged: the loops call only `structured`."""
-        return self._model.stream(request)
-
-    async def structured(
-        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
-    ) -> Shape:
+    async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
         """The model's answer with secrets removed from its texts.
 
         Raises ModelBadOutput when a secret stands where its replacement isn't allowed, such as in an id.
         """
-        answer = await self._model.structured(
-            purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
-        )
+        answer = await self._model.structured(shape=shape, **asked)
         found = answer.model_dump(mode="json")
         clean = self._redactor.value(found)
         if clean == found:
@@ -62,10 +54,6 @@ class RedactingModel:
             return shape.model_validate(clean)
         except ValidationError as error:
             raise ModelBadOutput("the answer holds a secret where it cannot be removed") from error
-
-    async def close(self) -> None:
-        """Release the other model's connections."""
-        await self._model.close()
 
 
 # ----------------------------------------------------------------------
@@ -186,11 +174,11 @@ ANSWERED: Final = (
 """Failures of one question, and not of the server."""
 
 
-class SeenModel:
-    """A `Model` around another one, each call of which takes `timeout_s` at most."""
+class SeenModel(WrappedModel):
+    """A model of which each call takes `timeout_s` at most."""
 
     def __init__(self, model: Model, seen: Seen, timeout_s: float) -> None:
-        self._model = model
+        super().__init__(model)
         self._seen = seen
         self._timeout_s = timeout_s
 
@@ -207,24 +195,16 @@ class SeenModel:
             raise
         self._answered(request.purpose)
 
-    async def structured(
-        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
-    ) -> Shape:
+    async def structured(self, *, shape: type[Shape], purpose: Purpose, **asked: Any) -> Shape:
         """Return the other model's answer."""
         step(self._timeout_s)
         try:
-            answer = await self._model.structured(
-                purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
-            )
+            answer = await self._model.structured(shape=shape, purpose=purpose, **asked)
         except ModelError as error:
             self._failed(purpose, error)
             raise
         self._answered(purpose)
         return answer
-
-    async def close(self) -> None:
-        """Release the other model's connections."""
-        await self._model.close()
 
     def _failed(self, purpose: Purpose, error: ModelError) -> None:
         if answered := isinstance(error, ANSWERED):

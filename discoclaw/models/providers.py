@@ -19,7 +19,7 @@ import aiohttp
 from discoclaw.core.errors import ModelNotFound, ModelNotSetUp, SettingsError
 from discoclaw.core.health import Finding
 from discoclaw.core.model import USUAL_READS, VENDOR, ModelRequest, Purpose, StreamEvent, joined, split
-from discoclaw.core.ports import Model, Shape
+from discoclaw.core.ports import Model, WrappedModel
 from discoclaw.http import IDENTITY, Failed, content, within
 from discoclaw.models import offline
 from discoclaw.models.config import ModelConfig, Models
@@ -358,11 +358,14 @@ NOT_THERE = (
 )
 
 
-class ByName:
-    """The port `Model`: requests that name `name` or no model go to `usual`, others to what `named` makes."""
+class ByName(WrappedModel):
+    """The port `Model`: requests that name `name` or no model go to `usual`, others to what `named` makes.
+
+    They share the connections that closing the usual one closes.
+    """
 
     def __init__(self, usual: Model, name: str, named: Callable[[str], Model]) -> None:
-        self._usual = usual
+        super().__init__(usual)
         self._name = name
         self._named = named
         self._open: dict[str, Model] = {}
@@ -378,21 +381,9 @@ class ByName:
                 raise
             raise ModelNotFound(str(error), user_message=NOT_THERE.format(name=request.model)) from None
 
-    async def structured(
-        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
-    ) -> Shape:
-        """Pass the request on to the usual model."""
-        return await self._usual.structured(
-            purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
-        )
-
-    async def close(self) -> None:
-        """Close the usual model, and with it the connections that all of them share."""
-        await self._usual.close()
-
     def _of(self, name: str) -> Model:
         if name in ("", self._name):
-            return self._usual
+            return self._model
         if name not in self._open:
             if len(self._open) >= MOST_OPEN:
                 self._open.clear()  # they hold no connections of their own

@@ -25,12 +25,11 @@ from discoclaw.core.model import (
     AssistantTurn,
     Finished,
     ModelRequest,
-    Purpose,
     StreamEvent,
     TextDelta,
     UserTurn,
 )
-from discoclaw.core.ports import Clock, Model, Shape
+from discoclaw.core.ports import Clock, Model, WrappedModel
 from discoclaw.memory.conversations.responses import Response, Responses
 
 log = logging.getLogger(__name__)
@@ -74,11 +73,11 @@ def asked(name: str, request: ModelRequest) -> Asked | None:
     return Asked(request.subject, key, hashlib.sha256(proof).hexdigest())
 
 
-class CachingModel:
+class CachingModel(WrappedModel):
     """The `Model` port: `model` behind a cache of its answers. Requests that name no model mean `name`."""
 
     def __init__(self, model: Model, name: str, responses: Responses, *, clock: Clock) -> None:
-        self._model = model
+        super().__init__(model)
         self._name = name
         self._responses = responses
         self._clock = clock
@@ -99,14 +98,6 @@ class CachingModel:
                 if question is not None and isinstance(event, Finished):
                     self._keep(question, event, began, request.model or self._name)
                 yield event
-
-    async def structured(
-        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
-    ) -> Shape:
-        """Pass the request on: answers to loops are never cached."""
-        return await self._model.structured(
-            purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
-        )
 
     async def settle(self) -> None:
         """Wait until all answers are stored."""

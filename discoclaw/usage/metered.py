@@ -35,7 +35,7 @@ from discoclaw.core.model import (
     shown,
     split,
 )
-from discoclaw.core.ports import Embedder, Model, Shape, Transcriber
+from discoclaw.core.ports import Embedder, Model, Shape, Transcriber, WrappedModel
 from discoclaw.core.usage import CHARS_A_TOKEN, DOLLAR, NOBODY, Call, Price, Prices, Tally, counted_in, payer
 from discoclaw.usage.accounts import Accounts, Grant, unused
 
@@ -95,7 +95,7 @@ class StandIns:
     offline: Model | None = None
 
 
-class Metered:
+class Metered(WrappedModel):
     """The port `Model`: each call of `model` is counted, and made within budgets.
 
     `name` is the model that answers requests which name none, and structured ones. Somebody waits for what is
@@ -111,7 +111,7 @@ class Metered:
         name: str,
         stand_ins: StandIns = StandIns(),
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._accounts = accounts
         self._rates = rates
         self._name = name
@@ -214,10 +214,6 @@ class Metered:
         finally:
             guess = Usage(size // CHARS_A_TOKEN, -(-said // CHARS_A_TOKEN)) if said or given_up else Usage()
             self._accounts.end(self._rates.call(grant, tally, guess))
-
-    async def close(self) -> None:
-        """Close the model."""
-        await self._model.close()
 
 
 class MeteredTranscriber:

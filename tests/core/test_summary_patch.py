@@ -175,6 +175,16 @@ class TestAPatch:
             "They met in May.\nNow:\n- 2026-11-19 Ben: the budget is 600 euros"
         )
 
+    def test_leaves_the_rest_of_prose_as_it_is(self) -> None:
+        previous = "They met.\nThe budget is open. Anna sings."
+        one = {"id": "l2", "source": "m1", "quote": "the budget is 600 euros"}
+        assert patched(self.SAID, previous, done=[one])[0] == "They met.\nAnna sings."
+
+    @each_row("text", ["", "Anna:", "- "])
+    def test_adds_no_line_that_says_nothing(self, text: str) -> None:
+        one = {"section": "open", "text": text, "source": "m2", "quote": "then it is Oslo"}
+        assert patched(self.SAID, add=[one])[0] == OLD
+
     def test_counts_only_with_its_first_proposals(self) -> None:
         one = {"section": "open", "source": "m2", "quote": "then it is Oslo"}
         said = patched(
