@@ -290,13 +290,13 @@ def read_objects(tree: Tree, base: str) -> Records:
         notes.append(f"events that are in no commit were left out: {unused}")
     if foreign:
         commits = [one for one in records_of(entries).records if isinstance(one, Commit)]
-        first: dict[str, str] = {}
+        followers: dict[str, str] = {}
         for follower, parent in History(commits).orphans().items():
-            first.setdefault(parent, follower)
+            followers.setdefault(parent, follower)
         times = {commit.id: commit.timestamp for commit in commits}
         refs = [
             Ref(action="mend", branch="", head=parent, timestamp=times[follower])
-            for parent, follower in sorted(first.items())
+            for parent, follower in sorted(followers.items())
         ]
         if refs:
             notes.append(f"commits that others follow are missing: {len(refs)}")
