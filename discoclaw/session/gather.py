@@ -278,7 +278,8 @@ class Content:
         looked_at = {self._own: _changed(self._own)}  # first, so that no change is missed
         files = [self._folder / "soul" / f"{name}.md" for name in ("identity", "user", "philosophy")]
         looked_at.update((path, _changed(path)) for path in files)
-        found = Soul(*[await _text(path) for path in files])
+        identity, user, philosophy = [await _text(path) for path in files]
+        found = Soul(identity, user, philosophy)
         self._known[_SOUL] = (looked_at, found)
         return found
 
