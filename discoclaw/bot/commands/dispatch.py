@@ -53,7 +53,7 @@ from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
 from discoclaw.commands.history import teller
 from discoclaw.commands.memories import Asked
-from discoclaw.commands.spec import Catalogue, Command, Completes, Found, Group, Missing, Values
+from discoclaw.commands.spec import Catalogue, Command, Completes, Found, Group, Values
 from discoclaw.core.errors import ChatError, ChatUnavailable, MemoryFault, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound
@@ -133,8 +133,12 @@ class Commands:
                 return
             await self._run(call, found.command, values)
         elif await self._admitted(call):
-            told = _explained(self._catalogue, found)
-            meant = meant_by(self._catalogue, f"!{root} {text}") if isinstance(found, Missing) else ()
+            meant: Sequence[str] = ()
+            if isinstance(found, Group):
+                told = helping.group_page(self._catalogue, found)
+            else:
+                told = helping.missing(self._catalogue, found)
+                meant = meant_by(self._catalogue, f"!{root} {text}")
             asked = _with_buttons(call, told, [(f"!{one}", one) for one in meant])
             await self._queued(call, lambda: _known(asked if meant else told))
 
@@ -209,7 +213,10 @@ class Commands:
                 await response
         except ChatError as error:
             log.warning("a command could not be answered: %s", error)
-            await self._too_late(call)
+            try:  # Discord takes no answer to this interaction any more
+                await send_pieces(call.author.send, TOO_LATE)
+            except ChatError as unsaid:
+                log.info("a person could not be told that a command came too late: %s", unsaid)
             return False
         return True
 
@@ -361,13 +368,6 @@ class Commands:
             there=lambda text: send_pieces(call.send, text),
         )
 
-    async def _too_late(self, call: Call) -> None:
-        """Discord takes no answer to this interaction any more, so the person is told in a DM."""
-        try:
-            await send_pieces(call.author.send, TOO_LATE)
-        except ChatError as error:
-            log.info("a person could not be told that a command came too late: %s", error)
-
 
 async def _known(reply: Reply) -> Reply:
     """An answer that is known already."""
@@ -394,13 +394,6 @@ def _with_buttons(call: Call, text: str, opens: Sequence[tuple[str, str]]) -> An
     """A text with buttons: what each says, and what it opens, once. What is too long for Discord has none."""
     ids = {f"open:{call.user_id}:{opened}": label for label, opened in [*opens, helping.ALL_COMMANDS]}
     return message(text, [Button(one, label) for one, label in ids.items() if len(one) <= MOST_ID])
-
-
-def _explained(catalogue: Catalogue, found: Group | Missing) -> str:
-    """The answer about a group that was named alone, or about a name that is not there."""
-    if isinstance(found, Group):
-        return helping.group_page(catalogue, found)
-    return helping.missing(catalogue, found)
 
 
 def _usage(found: Found, misused: Misused) -> str:

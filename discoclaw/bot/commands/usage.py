@@ -64,8 +64,9 @@ async def usage(call: Call, by: str, everybody: bool) -> Reply:
     if by == OVERVIEW:
         named = (("Today", found.today), ("This month", found.month), (RECENT, total))
         rows = [Row(f"**{when}**{f': {money(one.nano)}' if one else ''}", used(one)) for when, one in named]
-        left = enumerate(_budgets(call, everybody))
-        rows += [_budget(call, one, everybody=everybody, apart=not at) for at, one in left]
+        left = accounts.all_spent() if everybody else accounts.spent(call.payer)
+        nearest = enumerate(sorted(left, key=lambda one: -one.percent))
+        rows += [_budget(call, one, everybody=everybody, apart=not at) for at, one in nearest]
     else:
         kind = cast(By, by)
         rows = [_group(call, one, kind, total) for one in found.report.by(kind)]
@@ -107,14 +108,6 @@ def _views(user_id: str, *, owner: bool) -> Menu:
         options.append(("Everybody's", "", written((OVERVIEW, True))))
         options += [(f"Everybody's {KINDS[kind]}", "", written((kind, True))) for kind in _ALL]
     return Menu(f"usage:{user_id}", "Another view…", options)
-
-
-def _budgets(call: Call, everybody: bool) -> Sequence[Spent]:
-    """The budgets that calls count for, the one that is nearest to being spent first."""
-    accounts = call.context.accounts
-    if everybody:
-        return accounts.all_spent()
-    return sorted(accounts.spent(call.payer), key=lambda one: -one.percent)
 
 
 def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:
