@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from discoclaw.core.decay import DAY_MS
 from discoclaw.core.item import STANDING, Item, by_newest, durable_line
 from discoclaw.core.replaced import may_end
 from discoclaw.core.text import utf16_length
@@ -72,6 +73,14 @@ class VisibleItems(tuple[Item, ...]):
     def keyed(self) -> Sequence[Item]:
         """The items that have a key."""
         return [item for item in self if item.facets.key is not None]
+
+    @cached_property
+    def by_day(self) -> Mapping[int, Sequence[Item]]:
+        """The items by the day on which they were learned, as a number."""
+        days: dict[int, list[Item]] = {}
+        for item in self:
+            days.setdefault(item.created_at // DAY_MS, []).append(item)
+        return days
 
     @cached_property
     def identities(self) -> tuple[int, ...]:

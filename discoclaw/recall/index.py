@@ -57,8 +57,8 @@ class Index:
         """The part of a score, by position, of a term that a text has, however often."""
 
     @classmethod
-    def of(cls, documents: Iterable[Document], average: float) -> "Index":
-        """The index of some of the documents whose mean length this is, in their order."""
+    def of(cls, documents: Iterable[Document], average: float | None = None) -> "Index":
+        """The index of some documents, in their order; see `Index`."""
         making = cls.making(documents, average)
         while True:
             try:
@@ -144,6 +144,18 @@ class Index:
             named = dict.fromkeys(chain.from_iterable([one for one in names.values() if len(one) <= limit]))
             among = dict.fromkeys([*self._best(scores, scores, limit), *self._best(named, scores, limit)])
         return Matches(asked, parts, among, self.documents, names)
+
+    def shares(self, asked: Asked, *, partly: bool) -> list[float]:
+        """The share of what is asked that each document has; `partly`: a spelling is worth what it counts."""
+        shares, total = [0.0] * len(self.documents), sum(one.share for one in asked.concepts) or 1.0
+        for concept in asked.concepts:
+            best: dict[int, float] = {}
+            for term, counts in concept.spellings:
+                for position, _ in self._postings.get(term, ()):
+                    best[position] = max(best.get(position, 0.0), counts if partly else 1.0)
+            for position, counts in best.items():
+                shares[position] += concept.share * counts / total
+        return shares
 
     def _parts(self, concept: Concept) -> dict[int, float]:
         """The part of a score, by position, of a concept in each document that has it, before weighting."""

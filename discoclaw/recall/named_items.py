@@ -21,19 +21,12 @@ from difflib import get_close_matches
 from discoclaw.core.item import Item, by_newest
 from discoclaw.core.languages import DIGITS, EVERYTHING, EVERYTHING_UNSPACED, LISTING, NEGATIONS, SAYING
 from discoclaw.core.matching import find_one, spaced, without_user
+from discoclaw.core.query import Query
 from discoclaw.core.text import collapse
-from discoclaw.core.words import (
-    STOP_WORDS,
-    all_topics,
-    fold,
-    is_common,
-    others_for,
-    terms,
-    terms_in,
-    tokenise,
-    topics_for,
-)
-from discoclaw.recall.document import COMPOUNDING, of_item, parse
+from discoclaw.core.words import STOP_WORDS, fold, terms, tokenise
+from discoclaw.recall.document import COMPOUNDING, Document, of_item, parse
+from discoclaw.recall.index import Index
+from discoclaw.recall.terms import asked_of
 
 # ----------------------------------------------------------------------
 # Identifiers in what somebody typed, and the items that have them, however they are written.
@@ -186,19 +179,10 @@ def _mask(typed: str) -> str:
 # What is meant.
 
 
-ALIKE = 0.8
-"""How similar two words are at least (`difflib`): "cofee" and "coffee" are 0.91, "cats" and "cars" 0.75."""
-SHORTEST = 4
-"""Shorter words are too similar to others."""
-COMMON = 0.25
-"""Weight of a word that everybody uses; any other weighs 1."""
-MOSTLY, PARTLY = 0.5, 0.4
+MOSTLY, PARTLY = 0.4, 0.35
 """The share of what was typed, by weight, that an item has to have to be meant, and to be near."""
 ALL_OF_IT = 0.75
 """The share of what the best has that others need, where everything about something is asked for."""
-BY_TOPIC = 0.6
-"""Share of a thing in an item that is about it only by its topic: a Tesla, of a car."""
-_ENDING = 3
 MOST_NEAR = 9
 
 # "pot A", "gate 7": signs that aren't terms, and that tell two sentences with the same words apart.
@@ -251,7 +235,8 @@ def holds(text: str, typed: str) -> bool:
 def has_all(item: Item, typed: str) -> bool:
     """Whether an item has all the words of what a request is about, in some form."""
     asked = set(terms(about(typed)[0]))
-    return bool(asked) and asked <= _terms(item)
+    document = _document(item)
+    return bool(asked) and asked <= document.terms | document.marks
 
 
 def find(items: Collection[Item], typed: str) -> Found:
@@ -321,34 +306,18 @@ def about(typed: str) -> tuple[str, bool]:
     return ("", True) if begin in EVERYTHING else (typed, False)  # "my information" alone
 
 
-@dataclass(frozen=True, slots=True)
-class _Concept:
-    """One thing asked for: the terms that stand for it, those that its topic includes, and what it weighs."""
-
-    terms: frozenset[str]
-    topic: frozenset[str] = frozenset()
-    weight: float = 1.0
-
-    def share(self, there: frozenset[str], *, whole: bool) -> float:
-        """Share of the request, by weight, in an item with these terms."""
-        if not self.terms.isdisjoint(there):
-            return self.weight
-        return 0.0 if self.topic.isdisjoint(there) else self.weight * (1.0 if whole else BY_TOPIC)
-
-
 def _by_words(typed: str, items: Sequence[Item], *, whole: bool) -> tuple[list[Item], list[Item]]:
     """The items that have all the words, or else most of them; and those that have some."""
     asked, *but = _BUT.split(typed, maxsplit=1)
     if not tokenise(asked).runs:
         asked, but = typed, []
-    known = {item.id: _terms(item) for item in items}
-    concepts = _spelt(_concepts(asked), items, known.values())
-    total = sum(one.weight for one in concepts)
-    if not total:
+    documents = {item.id: _document(item) for item in items}
+    index = Index.of(documents.values())
+    query = _named_in(asked)
+    wanted = asked_of(query, index, index.vocabulary, naming=True)
+    if not wanted.concepts:
         return [item for item in items if not asked.isascii() and holds(item.text, asked)], []
-    shares = {
-        key: sum(one.share(there, whole=whole) for one in concepts) / total for key, there in known.items()
-    }
+    shares = dict(zip(documents, index.shares(wanted, partly=not whole), strict=True))
     some = sorted((item for item in items if shares[item.id] >= PARTLY), key=lambda one: -shares[one.id])
     best = shares[some[0].id] if some else 0.0
     least = max(MOSTLY, best * (ALL_OF_IT if whole else 1))
@@ -357,9 +326,10 @@ def _by_words(typed: str, items: Sequence[Item], *, whole: bool) -> tuple[list[I
     begun = _begun(others, asked) if whole or not likely else []  # "tea" is found, so a team is not meant
     if not some or (whole and tokenise(asked).language in COMPOUNDING):
         likely, begun = [*likely, *begun], []
-    wanted = _union(one.terms | one.topic for one in concepts)
-    unwanted = _union(one.terms for part in but for one in _concepts(part)) - wanted
-    likely = _told_apart(asked, [one for one in likely if not unwanted & known[one.id]], wanted, whole=whole)
+    unwanted = [asked_of(_named_in(part), index, naming=True).terms - wanted.terms for part in but]
+    known = {item.id: documents[item.id].terms | documents[item.id].marks for item in items}
+    likely = [one for one in likely if all(part.isdisjoint(known[one.id]) for part in unwanted)]
+    likely = _told_apart(asked, likely, wanted.terms, whole=whole)
     if not whole:
         return likely, [*some, *begun]
     names = {name for item in likely[:MOST_NEAR] for name in of_item(item).written}
@@ -367,56 +337,21 @@ def _by_words(typed: str, items: Sequence[Item], *, whole: bool) -> tuple[list[I
     return likely, [*some, *begun, *linked]
 
 
-def _concepts(typed: str) -> list[_Concept]:
+def _named_in(typed: str) -> Query:
+    """What somebody names; "3 May" is not met by another day of May: only the narrowest dates count."""
     query = parse(typed, search=True)
-    found = [
-        _Concept(
-            frozenset((term, *query.forms.get(term, ()), *others_for(term))),
-            frozenset(topics_for(term)),
-            COMMON if is_common(term) else 1.0,
-        )
-        for term in [term for term in query.terms if term not in _LIGHT] or query.terms
-    ]
-    if query.dates:
-        # "3 May" is not met by another day of May: only the narrowest terms count.
-        narrowest = max(map(len, query.dates))
-        found.append(_Concept(frozenset(one for one in query.dates if len(one) == narrowest)))
-    return found
+    narrowest = max(map(len, query.dates), default=0)
+    return replace(
+        query,
+        terms=tuple(term for term in query.terms if term not in _LIGHT) or query.terms,
+        dates=frozenset(one for one in query.dates if len(one) == narrowest),
+    )
 
 
-def _spelt(
-    concepts: list[_Concept], items: Sequence[Item], known: Collection[frozenset[str]]
-) -> list[_Concept]:
-    """The concepts asked for, with similar spellings and other endings of those that no item has."""
-    every = _union(known)
-    if all((one.terms | one.topic) & every for one in concepts):
-        return concepts
-    written = {term: {term, *others_for(term), *topics_for(term)} for term in all_topics()}
-    for item in items:
-        tokens = tokenise(f"{item.text}\n{item.facets.key or ''} {' '.join(item.tags)}")
-        for run in tokens.runs:
-            if len(run) >= SHORTEST and run not in STOP_WORDS[tokens.language]:
-                written.setdefault(run, set()).update(terms_in(run, tokens.language), terms(run))
-
-    def alike(one: _Concept) -> frozenset[str]:
-        long = [word for word in one.terms if len(word) >= SHORTEST and not (one.terms | one.topic) & every]
-        begun = [
-            (word, run) for word in long for run in written if word.startswith(run) or run.startswith(word)
-        ]
-        endings = [run for word, run in begun if abs(len(word) - len(run)) <= _ENDING]
-        near = [run for word in long for run in get_close_matches(word, written, 5, ALIKE)]
-        return _union(written[run] for run in (*endings, *near))
-
-    return [replace(one, terms=one.terms | alike(one)) for one in concepts]
-
-
-def _terms(item: Item) -> frozenset[str]:
+def _document(item: Item) -> Document:
+    """An item as a document, which also has the words by which people ask for its identifiers."""
     document = of_item(item)
-    return document.terms | document.marks | kinds(item.text)
-
-
-def _union(sets: Iterable[Collection[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*sets)
+    return replace(document, marks=document.marks | kinds(item.text))
 
 
 # ---------------------------------------------------------------------- telling likely ones apart
@@ -483,7 +418,7 @@ def _begun(items: Iterable[Item], typed: str) -> list[Item]:
     wanted = [run for run in tokens.runs if run not in STOP_WORDS[tokens.language] | STOP_WORDS["english"]]
 
     def has(runs: Sequence[str], one: str) -> bool:
-        within = len(one) >= SHORTEST or not one.isascii()
+        within = len(one) >= _SHORTEST or not one.isascii()
         return any(run.startswith(one) or (within and one in run) for run in runs)
 
     return [item for item in items if wanted and all(has(tokenise(item.text).runs, one) for one in wanted)]

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
-from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
+from discoclaw.core.decay import DAY_MS, idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
 from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, POSSIBLE, Signals
 from discoclaw.core.purge import Derived, Phase, Purge
@@ -25,40 +25,34 @@ from discoclaw.core.words import terms
 from discoclaw.recall.document import Documents, Kept
 from discoclaw.recall.evidence import NO_EVIDENCE, OUTDONE, Matches
 from discoclaw.recall.index import Index, Indexed, Indices
-from discoclaw.recall.terms import asked_of
-
-# ----------------------------------------------------------------------
-# The steps of a ranking that follow the words: meaning, what was learned together, links, the latest word.
-
-# ----------------------------------------------------------------------
-# An item with its score: what ranking returns, and what each of its steps adds to. Pure.
+from discoclaw.recall.terms import Asked, asked_of
 
 
 class Ranked:
     """An item with its score (> 0, comparable within one query), and what found it.
 
-    `words` is the score by words alone, with which it begins. `dropped` is why it is not returned, or "".
-    `possible`: it has no evidence, and is returned after all that have, as possibly related; `follows`: it
-    mentions one of the best by its name.
-    What found it is computed on demand.
+    `words` is the score by words alone, with which it begins, `given` what the steps after the words gave,
+    `reasons` why it was found besides its words. `dropped` is why it is not returned, or "". `possible`: it
+    has no evidence, and is returned after all that have, as possibly related; `follows`: something says that
+    it is about the same as one of the best. What found it by its words is computed on demand.
     """
 
     __slots__ = (
-        *("_given", "_matches", "_position", "_reasons"),
-        *("dropped", "follows", "item", "possible", "score", "words"),
+        *("_matches", "_position"),
+        *("dropped", "follows", "given", "item", "possible", "reasons", "score", "words"),
     )
 
     def __init__(
-        self, item: Item, score: float, dropped: str, matches: Matches | None = None, position: int = 0
+        self, item: Item, score: float, dropped: str, matches: Matches | None = None, position: int = -1
     ) -> None:
         self.item = item
         self.score = self.words = score
         self.dropped = dropped
         self.possible = self.follows = False
-        self._matches = matches
+        self.given: dict[str, float] = {}
+        self.reasons: list[str] = []
+        self._matches = matches or NO_MATCHES
         self._position = position
-        self._given: dict[str, float] | None = None
-        self._reasons: list[str] | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ranked):
@@ -76,57 +70,48 @@ class Ranked:
     @property
     def named(self) -> bool:
         """Whether its key or one of its aliases is named completely."""
-        return self._matches is not None and self._matches.given(self._position)
+        return self._matches.given(self._position)
 
     @property
     def account(self) -> bool:
         """Whether an account is asked for of what it is about."""
-        return self._matches is not None and self._position in self._matches.accounts
+        return self._position in self._matches.accounts
 
     @property
     def names(self) -> Sequence[frozenset[str]]:
         """Its names, where nothing else is asked of it than what it is."""
-        return self._matches.names(self._position) if self._matches is not None else ()
-
-    def may_be_meant(self, least: float, cosines: Mapping[str, float]) -> bool:
-        """Whether it comes near enough to what was asked: by meaning where that is known, else by words."""
-        if cosines:
-            return cosines.get(self.item.id, 0.0) >= POSSIBLY_MEANT
-        return self.score >= least and self._matches is not None and self._matches.telling(self._position)
+        return self._matches.names(self._position)
 
     @property
-    def matched(self) -> frozenset[str]:
+    def telling(self) -> bool:
+        """Whether it has a term that says more than common words do."""
+        return self._matches.telling(self._position)
+
+    @property
+    def matched(self) -> list[str]:
         """The names of the terms it has."""
-        return frozenset(self._matches.matched(self._position) if self._matches is not None else ())
+        return self._matches.matched(self._position)
 
     @property
     def why(self) -> str:
         """Why it was found, in a few words."""
-        matched = self._matches.matched(self._position) if self._matches is not None else ()
-        return ", ".join([*([POSSIBLE] if self.possible else []), *matched, *(self._reasons or ())])
+        return ", ".join([*([POSSIBLE] if self.possible else []), *self.matched, *self.reasons])
 
     @property
     def parts(self) -> Mapping[str, float]:
         """The contribution of each step."""
-        if self._matches is None:
+        if self._position < 0:
             return self.given
         words, coverage = self._matches.scores[self._position], self._matches.coverage(self._position)
-        return {"words": words, "coverage": coverage, **(self._given or {})}
+        return {"words": words, "coverage": coverage, **self.given}
 
-    @property
-    def given(self) -> dict[str, float]:
-        """The contributions of the steps after the words."""
-        if self._given is None:
-            self._given = {}
-        return self._given
 
-    @property
-    def reasons(self) -> list[str]:
-        """Why it was found, besides its words."""
-        if self._reasons is None:
-            self._reasons = []
-        return self._reasons
+NO_MATCHES = Matches(Asked((), (), bare=False, total=0), (), (), [None], {})
+"""Those of an item that has none of the words."""
 
+
+# ----------------------------------------------------------------------
+# The steps of a ranking that follow the words: meaning, what was learned together, links, the latest word.
 
 WEAK = 0.2
 """The share of the best score below which a hit counts as accidental."""
@@ -137,8 +122,10 @@ TOGETHER = 0.3
 of the second."""
 MOST_TOGETHER = 8
 """More items of one minute are an import, and have nothing else in common."""
-MINUTE_MS, DAY_MS = 60_000, 86_400_000
+MINUTE_MS = 60_000
 WEAKER = "far weaker than the best"
+LEFT_OUT = (NO_EVIDENCE, OUTDONE, WEAKER)
+"""Why something is not returned that may be possibly related."""
 MOST_FOLLOWED = 3
 MOST_MENTIONS = 5
 """A name that more memories mention is a part of much that the person does, and tells none of it."""
@@ -251,47 +238,41 @@ def latest_first(found: Found) -> None:
     equals = [one for one in kept if one.score >= most]
     top = max(equals, key=lambda one: (round(one.score, 9), one.item.updated_at, one.item.id))
     best, words, near = top.score, top.words * NEAR_TIE, top.given.get("cosine", 0.0) - AS_NEAR
-    asked = top.matched
+    asked = set(top.matched)
     for one in kept:
         if one.score >= best or one.words < words or one.given.get("cosine", 0.0) < near:
             continue
         # Another relation may weigh as much: who works in Oslo doesn't live there.
-        if len(asked & one.matched) >= AS_MANY * len(asked):
+        if len(asked.intersection(one.matched)) >= AS_MANY * len(asked):
             one.given["near tie"] = best - one.score
             one.score = best
 
 
-def with_named_alike(found: Found, indexed: Indexed) -> None:
-    """Consider what mentions the best by their names: who asks for the dog may mean what is said of Biscuit.
+def with_related(found: Found, indexed: Indexed) -> None:
+    """Consider what is related to the best, without evidence of its own.
 
-    Only if nothing else is asked of it.
+    That is what mentions them by name, if nothing else is asked of them: who asks for the dog may mean what
+    is said of Biscuit. Where an account is asked for, it is also what was learned beside them.
     """
-    best = _in_order(one for one in found.values() if not one.dropped)[:MOST_FOLLOWED]
-    for one in best:
-        for name in one.names:
-            for position in indexed.index.mentioning(name, MOST_MENTIONS):
-                item = indexed.places[position]
-                assert item is not None
-                other = found.setdefault(item.id, Ranked(item, 0.0, NO_EVIDENCE))
-                if other.dropped in (NO_EVIDENCE, OUTDONE, WEAKER):
-                    other.follows = True
-                    other.score = max(other.score, LINKED * one.score)
+    for one in _in_order(one for one in found.values() if not one.dropped)[:MOST_FOLLOWED]:
+        places = [at for name in one.names for at in indexed.index.mentioning(name, MOST_MENTIONS)]
+        related = {item.id: (item, LINKED) for at in places if (item := indexed.places[at]) is not None}
+        if one.account:
+            beside = _learned_beside(one.item, indexed.items)
+            related = {item.id: (item, TOGETHER) for item in beside} | related
+        for item, share in related.values():
+            other = found.setdefault(item.id, Ranked(item, 0.0, NO_EVIDENCE))
+            if other.dropped in LEFT_OUT:
+                other.follows = True
+                other.score = max(other.score, share * one.score)
 
 
-def with_neighbours(found: Found, known: Mapping[str, Item]) -> None:
-    """Consider what was learned beside the best of what an account is asked about, or is linked with it."""
-    kept = _in_order(one for one in found.values() if not one.dropped and one.account)[:MOST_FOLLOWED]
-    for one in kept:
-        for occasion in (_moment, _day):
-            when = occasion(one.item)
-            group = [item for item in known.values() if occasion(item) == when]
-            if len(group) > MOST_TOGETHER:
-                continue
-            for item in group:
-                other = found.setdefault(item.id, Ranked(item, 0.0, NO_EVIDENCE))
-                if other.dropped in (NO_EVIDENCE, OUTDONE, WEAKER):
-                    other.follows = True
-                    other.score = max(other.score, TOGETHER * one.score)
+def _learned_beside(one: Item, items: VisibleItems) -> list[Item]:
+    """The items learned from the same message or in the same minute, and of a day with few all others."""
+    day = items.by_day[one.created_at // DAY_MS]
+    moment = [item for item in day if _moment(item) == _moment(one)]
+    groups = [group for group in (moment, day) if len(group) <= MOST_TOGETHER]
+    return [item for group in groups for item in group]
 
 
 def with_possible(found: Found, cosines: Mapping[str, float], *, naming: bool) -> None:
@@ -303,11 +284,17 @@ def with_possible(found: Found, cosines: Mapping[str, float], *, naming: bool) -
     if not kept:
         return
     least = POSSIBLY * max(one.score for one in kept)
+
+    def may_be_meant(one: Ranked) -> bool:
+        """Whether it comes near enough by meaning, where that is known, else by words."""
+        if cosines:
+            return cosines.get(one.item.id, 0.0) >= POSSIBLY_MEANT
+        return one.score >= least and one.telling
+
     rest = [
         one
         for one in found.values()
-        if one.dropped in (NO_EVIDENCE, OUTDONE, WEAKER)
-        and (one.follows or (not naming and one.may_be_meant(least, cosines)))
+        if one.dropped in LEFT_OUT and (one.follows or (not naming and may_be_meant(one)))
     ]
     for one in _in_order(rest)[: max(0, MOST_RETURNED - len(kept))]:
         one.possible, one.dropped = True, ""
@@ -480,8 +467,7 @@ class Ranker(Derived):
             for one in found.values():
                 one.score *= self._freshness(one, signals.accessed, now_ms)
         latest_first(found)
-        with_named_alike(found, indexed)
-        with_neighbours(found, known.by_id)
+        with_related(found, indexed)
         with_possible(found, signals.cosines, naming=naming)
         return found.values()
 

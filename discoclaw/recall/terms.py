@@ -7,11 +7,12 @@ Relevance Framework", 2009). One that no document has is looked for in another s
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import NamedTuple, Protocol
 
 from discoclaw.core.query import Query, Topic
 from discoclaw.core.values import dataclass, field
-from discoclaw.core.words import is_common, others_for, terms
+from discoclaw.core.words import is_common, others_for, terms, topics_for
 
 # ----------------------------------------------------------------------
 # Similar spellings of a term that no document has: another ending, a typo, one character of a word.
@@ -36,6 +37,9 @@ _PREFIXED = frozenset("הובלמשכ")
 SURE = 6
 """Shorter words are too similar to others: "reach" is not a typo of "react"."""
 MOST = 4
+ALIKE, LOOSE_ENDING = 0.8, 3
+"""How similar a mistyped word is at least (`difflib`): "cofee" and "coffee" are 0.91, "cats" and "cars" 0.75;
+and the letters of its longest ending."""
 
 
 class Vocabulary:
@@ -70,6 +74,15 @@ class Vocabulary:
         return tuple(
             sorted(found, key=lambda pair: (-pair[1], abs(len(pair[0]) - len(term)), pair[0]))[:MOST]
         )
+
+    def alike(self, term: str) -> list[str]:
+        """The terms that one may stand for where a wrong guess does no harm: another ending, or any typos."""
+        if len(term) < SHORTEST:
+            return []
+        long = [one for one in self._terms if len(one) >= SHORTEST]
+        begun = [one for one in long if one.startswith(term) or term.startswith(one)]
+        endings = [one for one in begun if abs(len(one) - len(term)) <= LOOSE_ENDING]
+        return list(dict.fromkeys([*endings, *get_close_matches(term, long, MOST + 1, ALIKE)]))
 
     def compounds(self, term: str) -> tuple[tuple[str, float], ...]:
         """The terms that end or begin with a term, as German compounds do, with what each counts."""
@@ -145,6 +158,8 @@ def _one_slip(term: str, other: str, shared: int) -> bool:
 
 SAME = 0.7
 """Weight of another word for the same."""
+NARROWER = 0.6
+"""Weight of a word for what a term includes, where somebody names a topic: a Tesla, of a car."""
 FEW = 8
 """Among fewer documents than this no term is too frequent to tell something."""
 COMMON_WEIGHT = 0.3
@@ -230,12 +245,14 @@ def asked_of(
     *,
     own_name: str | None = None,
     skip_unknown: bool = True,
+    naming: bool = False,
 ) -> Asked:
     """The concepts of a query, each with its rarity among the documents.
 
     A term of most documents is evidence only where nothing rarer is asked for; with `skip_unknown`, a term
     that no document has doesn't count as rarer. Without `own_name`, that of the person who asks, nobody is a
-    stranger.
+    stranger. `naming`: somebody names what is there and is asked which is meant, so other words for a term
+    count as it does, narrower ones too ("car": "tesla"), and spellings may be less alike.
     """
     known = corpus.frequency(query.wanted)
     names = frozenset[str]().union(*query.names)
@@ -244,6 +261,15 @@ def asked_of(
         spellings, count = [(term, 1.0)], known[term]
         if not count and (forms := [form for form in query.forms.get(term, ()) if known[form]]):
             spellings, count = [(form, 1.0) for form in forms], sum(known[form] for form in forms)
+        if naming:
+            also = (*query.forms.get(term, ()), *others_for(term))
+            spellings += [(one, 1.0) for one in also]
+            spellings += [(one, NARROWER) for one in topics_for(term) if one not in also]
+            count = max(corpus.frequency(one for one, _ in spellings).values())
+            if not count and vocabulary is not None:
+                spellings += [(one, 1.0) for one in vocabulary.alike(term)]
+                count = max(corpus.frequency(one for one, _ in spellings).values())
+            count = max(1, count)  # what nobody has weighs no more than what one has
         if not count:  # nobody put it so: other words for it, and other spellings
             spellings = [(other, SAME) for other in others_for(term)]
             if vocabulary is not None:
@@ -258,8 +284,10 @@ def asked_of(
     # A day alone is evidence only where nothing else is asked for.
     alone = all(one.common or one.own or one.everywhere(corpus.total) for one in asked)
     for date in sorted(query.dates, key=len, reverse=True):
-        common = len(date) < A_DAY or not alone
-        asked.append(_Term(date, ((date, 1.0),), min(known[date], corpus.total), common=common))
+        common = not naming and (len(date) < A_DAY or not alone)
+        asked.append(
+            _Term(date, ((date, 1.0),), min(max(known[date], int(naming)), corpus.total), common=common)
+        )
     strangers = {one.name for one in asked if not one.having} & names if own_name is not None else set()
     return Asked(
         _weighed(asked, corpus.total, names, skip_unknown=skip_unknown),
