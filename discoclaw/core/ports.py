@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
@@ -78,9 +78,13 @@ class WrappedModel:
         """The other model's stream."""
         return self._model.stream(request)
 
-    async def structured(self, *, shape: type[Shape], **asked: Any) -> Shape:
+    async def structured(
+        self, *, purpose: Purpose, system: str, prompt: str, shape: type[Shape], max_tokens: int = 2048
+    ) -> Shape:
         """The other model's answer."""
-        return await self._model.structured(shape=shape, **asked)
+        return await self._model.structured(
+            purpose=purpose, system=system, prompt=prompt, shape=shape, max_tokens=max_tokens
+        )
 
     async def close(self) -> None:
         """Release the other model's connections."""
