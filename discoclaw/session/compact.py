@@ -93,7 +93,12 @@ def word_tokens(text: str) -> float:
 
 def estimate(text: str) -> float:
     """Estimated tokens of a text: by its words, or by its bytes if it has few spaces."""
-    return max(word_tokens(text), len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)
+    return max(word_tokens(text), _bytes(text) / _BYTES_A_TOKEN)
+
+
+def _bytes(text: str) -> int:
+    """The length of a text in UTF-8; of ASCII it is known without another copy of the whole prompt."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 _of_tool = lru_cache(maxsize=256)(estimate)
@@ -101,7 +106,7 @@ _of_tool = lru_cache(maxsize=256)(estimate)
 
 def most_tokens(texts: Iterable[str]) -> int:
     """The tokens that texts hardly exceed, whatever their script."""
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _DENSE
+    return sum(map(_bytes, texts)) // _DENSE
 
 
 def tokens_of(tools: Iterable[ToolSpec]) -> int:
