@@ -176,7 +176,18 @@ def _contents(file: BinaryIO, into: Path | None, wanted: Callable[[str], bool]) 
     head = _head_of(_small(first))
     for entry in entries:
         if entry.name == LIST:
-            _compare(found, _small(entry))
+            value = _json(_small(entry))
+            try:
+                listed = [Member(str(one["name"]), one["size"], one["sha256"]) for one in value]
+            except (TypeError, KeyError):
+                raise Refused(f"{LIST} in it makes no sense") from None
+            if len(listed) != len({one.name for one in listed}):
+                raise Refused(f"{LIST} in it names a file twice")
+            for one in listed:
+                if found.get(one.name) != one:
+                    raise Refused(f"{one.name[:80]} in it is not what was written then")
+            if len(listed) != len(found):
+                raise Refused("it has files that its list of contents doesn't name")
             if next(entries, None) is not None:
                 raise Refused("it goes on behind its list of contents")
             return Contents(head, tuple(found.values()), commits, ledgers, tuple(damaged))
@@ -255,22 +266,6 @@ def _head_of(content: bytes) -> Head:
         return Head(program, data, str(value.get("store")), ms_of_iso(str(value.get("at"))))
     except ValueError:
         raise Refused("it doesn't say when it was made") from None
-
-
-def _compare(found: dict[str, Member], content: bytes) -> None:
-    """Raise Refused unless the list of members names what was read."""
-    value = _json(content)
-    try:
-        listed = [Member(str(one["name"]), one["size"], one["sha256"]) for one in value]
-    except (TypeError, KeyError):
-        raise Refused(f"{LIST} in it makes no sense") from None
-    if len(listed) != len({one.name for one in listed}):
-        raise Refused(f"{LIST} in it names a file twice")
-    for one in listed:
-        if found.get(one.name) != one:
-            raise Refused(f"{one.name[:80]} in it is not what was written then")
-    if len(listed) != len(found):
-        raise Refused("it has files that its list of contents doesn't name")
 
 
 def _json(content: bytes) -> Any:

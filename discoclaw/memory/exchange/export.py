@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discoclaw.core.errors import Refused, faulting
-from discoclaw.core.event import Event, Ref
+from discoclaw.core.event import Ref
 from discoclaw.core.history import Branch, History
 from discoclaw.core.item import KINDS, MANUAL, Item, durable_line
 from discoclaw.core.text import collapse
@@ -136,7 +136,20 @@ def export_markdown(history: History, subject: str, *, history_too: bool, now_ms
         if not items:
             lines += ["", "Nothing is remembered."]
     if history_too:
-        lines += ["", "## History", "", *_log_lines(history)]
+        lines += ["", "## History", ""]
+        lines += [] if history.records else ["There are no commits yet."]
+        for record in reversed(history.records):
+            if isinstance(record, Ref):
+                what = f"{record.action} {_plain(record.branch)}".rstrip()
+                lines.append(f"- {record.timestamp} {what}")
+                continue
+            about = f"{record.id} on {_plain(record.branch)}: {_plain(record.message) or '-'}"
+            lines.append(f"- {record.timestamp} {about}")
+            for event in record.events:
+                said = _plain(f"{event.subject} {event.predicate}: {event.object}")
+                secret = f"{event.sensitivity}; " if event.sensitivity != "normal" else ""
+                why = f"; because {_plain(event.evidence)}" if event.evidence else ""
+                lines.append(f"  - {event.event_type} {said} ({secret}source {_plain(event.source)}{why})")
     return ("\n".join(lines) + "\n").encode("utf-8")
 
 
@@ -164,26 +177,6 @@ def _item_line(item: Item) -> str:
     return f"- {_plain(item.text)} ({'; '.join(said)})"
 
 
-def _log_lines(history: History) -> list[str]:
-    lines: list[str] = []
-    for record in reversed(history.records):
-        if isinstance(record, Ref):
-            what = f"{record.action} {_plain(record.branch)}".rstrip()
-            lines.append(f"- {record.timestamp} {what}")
-            continue
-        lines.append(
-            f"- {record.timestamp} {record.id} on {_plain(record.branch)}: {_plain(record.message) or '-'}"
-        )
-        for event in record.events:
-            said = f"{event.subject} {event.predicate}: {event.object}"
-            secret = f"{event.sensitivity}; " if event.sensitivity != "normal" else ""
-            why = f"; because {_plain(event.evidence)}" if event.evidence else ""
-            lines.append(
-                f"  - {event.event_type} {_plain(said)} ({secret}source {_plain(event.source)}{why})"
-            )
-    return lines or ["There are no commits yet."]
-
-
 # ---------------------------------------------------------------------- snapshot
 
 
@@ -195,23 +188,24 @@ def export_snapshot(history: History, accessed: Mapping[str, int]) -> bytes:
     """
     items = history.shown().active()
     names = {item.id: item.facets.key or item.id for item in items}
-    return render_json([_entry(item, names, accessed.get(item.id, 0)) for item in items])
-
-
-def _entry(item: Item, names: Mapping[str, str], accessed: int) -> dict[str, Any]:
-    facets = item.facets
-    return {
-        "id": item.id,
-        "key": names[item.id],
-        "content": item.text,
-        "category": facets.category,
-        "timestamp": item.updated_at // 1000,
-        **({"last_accessed": accessed // 1000} if accessed >= 1000 else {}),
-        "session_id": "" if item.source == MANUAL else str(item.source),
-        "links": sorted(names[one] for one in facets.links if one in names),
-        **({"kind": item.kind} if item.kind != "fact" else {}),
-        "sensitivity": facets.sensitivity,
-    }
+    entries = []
+    for item in items:
+        facets, used = item.facets, accessed.get(item.id, 0)
+        entries.append(
+            {
+                "id": item.id,
+                "key": names[item.id],
+                "content": item.text,
+                "category": facets.category,
+                "timestamp": item.updated_at // 1000,
+                **({"last_accessed": used // 1000} if used >= 1000 else {}),
+                "session_id": "" if item.source == MANUAL else str(item.source),
+                "links": sorted(names[one] for one in facets.links if one in names),
+                **({"kind": item.kind} if item.kind != "fact" else {}),
+                "sensitivity": facets.sensitivity,
+            }
+        )
+    return render_json(entries)
 
 
 # ---------------------------------------------------------------------- objects
@@ -257,7 +251,16 @@ def _object_files(history: History) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     seals: dict[str, str] = {}
     for commit in history.commits.values():
-        keys = [_event_file(event, seals, files) for event in commit.events]
+        keys = []
+        for event in commit.events:
+            # Evidence, confidence and sensitivity are not part of the id. If events differ only in these, all
+            # but the first also have the beginning of their hash in the name.
+            key = event.id
+            if seals.setdefault(key, event.hash) != event.hash:
+                key = f"{event.id}-{event.hash[:16]}"
+                seals[key] = event.hash
+            files.setdefault(f"{EVENTS}/{key}.json", render_json(event.to_json()))
+            keys.append(key)
         files[f"{COMMITS}/{commit.id}.json"] = render_json({**commit.to_json(), "events": keys})
     branches = history.branches
     refs = [record.to_json() for record in history.records if isinstance(record, Ref)]
@@ -268,17 +271,3 @@ def _object_files(history: History) -> dict[str, bytes]:
     files[SUMMARY] = "\n".join(["# Memory", "", *lines, ""]).encode("utf-8")
     files[REFS] = render_json({"format": OBJECTS_FORMAT, "version": VERSION, "refs": refs})
     return files
-
-
-def _event_file(event: Event, seals: dict[str, str], files: dict[str, bytes]) -> str:
-    """The file name of an event: its id.
-
-    Evidence, confidence and sensitivity are not part of the id. If events differ only in these, all but the
-    first also have the beginning of their hash in the name.
-    """
-    key = event.id
-    if seals.setdefault(key, event.hash) != event.hash:
-        key = f"{event.id}-{event.hash[:16]}"
-        seals[key] = event.hash
-    files.setdefault(f"{EVENTS}/{key}.json", render_json(event.to_json()))
-    return key

@@ -114,40 +114,35 @@ class Restored:
 
 def check(disks: Disks, contents: Contents, *, replace: bool) -> None:
     """Raise Refused, with the way out, if a backup may not be restored here now; MemoryFault, OSError."""
-    if (why := _speaks_against(disks, contents, replace=replace)) is not None:
-        raise Refused(f"nothing was restored: {why}")
-
-
-def _speaks_against(disks: Disks, contents: Contents, *, replace: bool) -> str | None:
-    for disk in (disks.used, *disks.beside):
-        if waiting := sorted(unfinished(disk)):
-            return (
-                f"{waiting[0]} was being erased here when that was interrupted; finish it first with "
-                f"`discoclaw memory erase {waiting[0]} --yes`, or start the bot"
-            )
-    if not disks.used.remembers:
-        return "memory is off here (DISCOCLAW_STORE=none); set a store first"
-    if (database := shared(disks.used)) is not None:
-        if any(size for _, size in database.ledgers.by_age()):
-            return (
-                "the database has memories already, and they are never overwritten; create an empty database "
-                "and name it in DISCOCLAW_STORE"
-            )
-        if any(one.alive for one in database.together().processes):
-            return "processes of the bot use the database; stop all of them first"
-    if not replace and (there := next(_memory_in(disks, contents), None)) is not None:
-        return (
+    why, data, needed = "", disks.root.parent, 2 * contents.size
+    waiting = sorted(one for disk in (disks.used, *disks.beside) for one in unfinished(disk))
+    database = shared(disks.used)
+    if waiting:
+        why = (
+            f"{waiting[0]} was being erased here when that was interrupted; finish it first with "
+            f"`discoclaw memory erase {waiting[0]} --yes`, or start the bot"
+        )
+    elif not disks.used.remembers:
+        why = "memory is off here (DISCOCLAW_STORE=none); set a store first"
+    elif database is not None and any(size for _, size in database.ledgers.by_age()):
+        why = (
+            "the database has memories already, and they are never overwritten; create an empty database "
+            "and name it in DISCOCLAW_STORE"
+        )
+    elif database is not None and any(one.alive for one in database.together().processes):
+        why = "processes of the bot use the database; stop all of them first"
+    elif not replace and (there := next(_memory_in(disks, contents), None)) is not None:
+        why = (
             f"{there} is there already; add --replace to put the backup in its place (what is there now is "
             "kept beside it), or name another folder with --into"
         )
-    data = disks.root.parent
-    free, needed = free_bytes(data), 2 * contents.size
-    if free < needed:
-        return (
+    elif (free := free_bytes(data)) < needed:
+        why = (
             f"restoring needs about {needed / 1e6:.1f} MB in {data}, and {free / 1e6:.1f} MB are free; "
             "free some space first"
         )
-    return None
+    if why:
+        raise Refused(f"nothing was restored: {why}")
 
 
 def restore(path: Path, disks: Disks, contents: Contents, erase: Erase, *, now_ms: int) -> Restored:
