@@ -151,6 +151,18 @@ class TestImport:
         assert there.says("import", str(path), "--as", "123") == "user-123: nothing new; 11 already known.\n"
         assert there.says("verify").startswith("Checked 1 memory with 8 commits: no problems")
 
+    def test_what_came_shows_in_the_profile_at_once(
+        self, shell: Shell, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        path = exported(shell, "--history", name="ann.json")
+        there = Shell(tmp_path_factory.mktemp("there"))
+        profile = there.memory_folder / "profiles" / "123.json"
+        profile.parent.mkdir(parents=True)
+        profile.write_text(json.dumps({"display_names": [["Ann", 1]], "first_seen": 1}))
+        there.says("import", str(path), "--as", "123")
+        shown = json.loads(profile.read_text())
+        assert shown["display_names"] == [["Ann", 1]] and "User works at Acme." in shown["notes"]
+
     def test_memories_alone_come_in_as_one_commit_beside_what_is_held(self, shell: Shell) -> None:
         path = exported(shell)
         shell.says("edit", "123", "works at acme", "User works at Initech.")

@@ -328,9 +328,12 @@ class TestWhatIsHereIsNeverLost:
     async def test_a_damaged_ledger_is_left_alone_and_told(self, lived: Lived, empty: BotMemory) -> None:
         lines = lived.files[f"ledger/{ANN}.jsonl"].replace(b"cat", b"dog", 1)
         empty.memory.ledgers.log(ANN).replace(lines)
-        report = await empty.recover(StoredRelay(*lived.events))
-        assert not report.is_complete
-        assert "verify --repair" in warning(report, f"{ANN}: nothing was restored")
+        relay, clock = StoredRelay(*lived.events), empty.clock
+        seen = await preview([relay], CODEC, NAMES, empty.memory.disk, clock=clock)
+        report = await empty.recover(relay)
+        assert not (report.is_complete or seen.is_complete)
+        for one in (report, seen):
+            assert "verify --repair" in warning(one, f"{ANN}: nothing was restored")
         assert empty.memory.ledgers.log(ANN).read() == lines
         assert empty.files()[f"ledger/{BOB}.jsonl"] == lived.files[f"ledger/{BOB}.jsonl"]
 
