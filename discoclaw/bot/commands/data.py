@@ -129,8 +129,12 @@ async def reset_summary(call: Call) -> str:
 
 
 async def export(call: Call, format: str, history: bool) -> Reply:
-    if format == "usage":
-        return await _calls(call)
+    if format == "usage":  # a line for each call of a model that was for the person
+        own = await call.context.accounts.calls(0, call.user_id)
+        if not own:
+            return "No calls of models are written down as yours, so there is nothing to export."
+        content = await asyncio.to_thread(as_csv, own)
+        return await _sent(call, content, FORMATS[format], "Your usage", count(len(own), "call"))
     call.context.require("memory")
     known = await call.history()
     if not known.records:
@@ -149,15 +153,6 @@ async def export(call: Call, format: str, history: bool) -> Reply:
     present = count(len(known.shown().active()), "memory")
     held = present if format == "snapshot" else memories(known.items().values())
     return await _sent(call, content, FORMATS[format], "Your memory", held)
-
-
-async def _calls(call: Call) -> Reply:
-    """A line for each call of a model that was for the person."""
-    own = await call.context.accounts.calls(0, call.user_id)
-    if not own:
-        return "No calls of models are written down as yours, so there is nothing to export."
-    content = await asyncio.to_thread(as_csv, own)
-    return await _sent(call, content, FORMATS["usage"], "Your usage", count(len(own), "call"))
 
 
 async def _sent(call: Call, content: bytes, name: str, what: str, held: str) -> Reply:
@@ -193,7 +188,8 @@ async def take(call: Call, file: discord.Attachment) -> str:
         done: Counter[str] = Counter(rejected=len(found.rejected))
         presumed.clear()  # another process may have overtaken the first try
         for item in found.items:
-            if found.skips_known and _is_known(draft, item):
+            keys = {one.facets.key for one in draft.items.values()} - {None}
+            if found.skips_known and (item.id in draft.items or item.facets.key in keys):
                 done["unchanged"] += 1
                 continue
             told = item.id not in found.unmarked
@@ -203,7 +199,15 @@ async def take(call: Call, file: discord.Attachment) -> str:
                 presumed.append(now.id)
         if (over := sum(item.active for item in draft.items.values()) - most) > 0:
             raise Refused(f"I keep {most} memories at most, and this is {over} too many; forget some first")
-        return _taken_in_words(done) + (f"\n{presumed_private(len(presumed))}" if presumed else "")
+        new = done["added"] + done["restored"]
+        parts = [
+            f"{count(new, 'memory')} added",
+            *([f"{done['updated']} updated"] if done["updated"] else []),
+            *([f"{done['unchanged']} known already"] if done["unchanged"] else []),
+            *([f"{done['rejected']} not accepted"] if done["rejected"] else []),
+        ]
+        back = ". `!memory undo` takes it back." if new or done["updated"] else "."
+        return ", ".join(parts) + back + (f"\n{presumed_private(len(presumed))}" if presumed else "")
 
     # Not what the file is called: others may read the history too.
     return await call.change("imported by command", make, **{PRESUMED: presumed})
@@ -229,14 +233,6 @@ def _loaded(name: str, content: bytes, user_id: str, redactor: Redactor, rule: D
     if isinstance(found, Items):
         return replace(found, items=tuple(item for item in found.items if item.active))
     return current_items(found, rule)
-
-
-def _is_known(draft: Draft, item: Item) -> bool:
-    """Whether an item of this id or key is there already."""
-    key = item.facets.key
-    return item.id in draft.items or (
-        key is not None and any(key == one.facets.key for one in draft.items.values())
-    )
 
 
 def _taken(
@@ -265,17 +261,6 @@ def _taken(
         )
     except Refused:
         return None, "rejected"
-
-
-def _taken_in_words(done: Counter[str]) -> str:
-    new = done["added"] + done["restored"]
-    parts = [
-        f"{count(new, 'memory')} added",
-        *([f"{done['updated']} updated"] if done["updated"] else []),
-        *([f"{done['unchanged']} known already"] if done["unchanged"] else []),
-        *([f"{done['rejected']} not accepted"] if done["rejected"] else []),
-    ]
-    return ", ".join(parts) + (". `!memory undo` takes it back." if new or done["updated"] else ".")
 
 
 # ---------------------------------------------------------------------- erase
@@ -330,19 +315,13 @@ async def optout(call: Call) -> str:
     if choices.opted_out(call.user_id):
         return f"You have opted out already. {STAYS}"
     await choices.choose(call.user_id, opted_out=True)
-    return (
-        f"Done. I won't learn anything about you or use what I already know. {await _unarchived(call)}{STAYS}"
-    )
-
-
-async def _unarchived(call: Call) -> str:
-    """Remove what a person said from the archive. Returns what to say about it."""
     try:
         gone = await call.context.archiving.forget_person(call.user_id)
+        archived = f"I removed {count(gone, 'message')} from the archive. " if gone else ""
     except MemoryFault as fault:
         log.warning("somebody opted out, and what they said is still archived: %s", fault)
-        return STILL_ARCHIVED
-    return f"I removed {count(gone, 'message')} from the archive. " if gone else ""
+        archived = STILL_ARCHIVED
+    return f"Done. I won't learn anything about you or use what I already know. {archived}{STAYS}"
 
 
 async def optin(call: Call) -> str:

@@ -1,7 +1,6 @@
 """What people do every day: see, add, correct and forget memories, and decide what I asked them."""
 
 import asyncio
-from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from datetime import timezone as fixed
@@ -22,7 +21,6 @@ from discoclaw.core.text import collapse
 from discoclaw.core.view import Conflict, View
 from discoclaw.core.yours import halves, yours
 from discoclaw.core.zones import KEY, names_like, own_zone, text_of, zone_named
-from discoclaw.memory.conversations.rolling import Rolling
 from discoclaw.show.answer import YELLOW, Answer, Reply, Row, Turn, message
 from discoclaw.show.markup import ago, for_people, name, plain, said, words
 from discoclaw.show.words import PRIVATE, count, short
@@ -51,8 +49,18 @@ async def show(call: Call) -> Answer:
     items = sorted(view.active(), key=by_newest)
     rows = [row_of(item, call.where, branch=branch, user_id=call.user_id) for item in items]
     rows = rows or [Row(NOTHING_YET)]
-    rows += _contradicted(view, items, in_private=call.in_private)
-    rows.append(_summary(rolling, rebuilding=await call.context.loops.summary_lost(call.session_key)))
+    # What contradicts a memory that is shown.
+    ids = {item.id for item in items if call.may_show(item)}
+    for one in view.conflicts:
+        if one.item_id in ids and (call.in_private or one.sensitivity == "normal"):
+            asked = f"{question(view, one, in_private=call.in_private)}. {UNTIL_THEN}"
+            first = not any(row.title for row in rows)
+            rows.append(Row(asked, title="To settle" if first else "", line=f"- {asked}"))
+    if rolling.summary:
+        rows.append(Row(rolling.summary, f"updated {ago(rolling.updated_at)}", title=SUMMARY))
+    else:
+        rebuilding = await call.context.loops.summary_lost(call.session_key)
+        rows.append(Row(REBUILDING if rebuilding else "none yet", title=SUMMARY))
     small = [count(len(items), "memory")]
     if here is not None or len(branches.all) > 1:
         small.append(f"persona {name(branch)}")
@@ -71,24 +79,6 @@ async def show(call: Call) -> Answer:
         turn=Turn(call.user_id, "show"),
         page=call.page,
     )
-
-
-def _contradicted(view: View, items: Collection[Item], *, in_private: bool) -> list[Row]:
-    """Rows about what contradicts a memory that is shown."""
-    ids = {item.id for item in items if in_private or item.facets.sensitivity == "normal"}
-    lines = [
-        f"{question(view, one, in_private=in_private)}. {UNTIL_THEN}"
-        for one in view.conflicts
-        if one.item_id in ids and (in_private or one.sensitivity == "normal")
-    ]
-    return [Row(one, title="" if at else "To settle", line=f"- {one}") for at, one in enumerate(lines)]
-
-
-def _summary(rolling: Rolling, *, rebuilding: bool) -> Row:
-    """The summary of a conversation, or why there is none."""
-    if rolling.summary:
-        return Row(rolling.summary, f"updated {ago(rolling.updated_at)}", title=SUMMARY)
-    return Row(REBUILDING if rebuilding else "none yet", title=SUMMARY)
 
 
 async def remember(call: Call, text: str) -> Reply:
@@ -158,17 +148,14 @@ async def share(call: Call, memory: str) -> str:
     if memory.strip().lower() == IMPORTED:
         view = await call.memory.view(call.subject, call.persona_here)
         if presumed := await _presumed(call, view):
-            return await _share_all(call, presumed)
+
+            def make(draft: Draft) -> str:
+                shared = sum(draft.mark(item, "normal", call.origin()) == "updated" for item in presumed)
+                many = count(shared, "memory")
+                return f"From now on I use {many} from files everywhere. `!memory undo` takes it back."
+
+            return await call.change("shared by command", make)
     return await _mark(call, memory, "normal")
-
-
-async def _share_all(call: Call, items: Collection[Item]) -> str:
-    def make(draft: Draft) -> str:
-        shared = sum(draft.mark(item, "normal", call.origin()) == "updated" for item in items)
-        many = count(shared, "memory")
-        return f"From now on I use {many} from files everywhere. `!memory undo` takes it back."
-
-    return await call.change("shared by command", make)
 
 
 async def _presumed(call: Call, view: View) -> list[Item]:

@@ -12,7 +12,7 @@ from discoclaw.core.event import Commit, Event
 from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.ports import LINKED_WITH
-from discoclaw.core.view import EMPTY, View
+from discoclaw.core.view import EMPTY
 from discoclaw.core.yours import yours
 from discoclaw.session.agent import Shown
 from discoclaw.show import text as shown
@@ -75,35 +75,25 @@ async def explained(call: Call, last: Shown, which: str) -> Answer:
         if not call.may_show(item):
             rows.append(Row("", line=f"- a private memory (id {short(item_id)})"))
             continue
-        chosen = _chosen(call, view, why_chosen)
+        # One that came with another memory names that by its words.
+        chosen, (before, linked, other_id) = why_chosen, why_chosen.partition(LINKED_WITH)
+        if linked and (other := view.items.get(other_id)) is not None:
+            named = said(yours(other.text)) if call.may_show(other) else "a private memory"
+            chosen = f"{before}{LINKED_WITH}{named}"
         row, place = row_of(item, call.where), call.where(item.source)
         place = place if item.source.type == "manual" else f"said in {place}"
         small = filter(None, (row.small, f"chosen: {for_people(chosen)}" if chosen else ""))
         line = f"{row.line}{f'; chosen: {chosen}' if chosen else ''}; {place}"
         rows.append(replace(row, small=" · ".join(small), line=line))
+    besides = ["this conversation's summary" if last.summary else "no summary"]
+    besides += [count(last.window, "recent message"), *(count(number, kind) for kind, number in last.files)]
     return Answer(
         f"What {which} was based on",
         rows or [Row("Nothing I remember about you.")],
         small=[f"[{which} here]({link})"],
-        foot=[f"Also {_also(last)}"],
+        foot=[f"Also {', '.join(besides)}, and your message."],
         colour=GREY,
     )
-
-
-def _also(last: Shown) -> str:
-    """The sources of an answer besides memories."""
-    besides = ["this conversation's summary" if last.summary else "no summary"]
-    besides += [count(last.window, "recent message"), *(count(number, kind) for kind, number in last.files)]
-    return f"{', '.join(besides)}, and your message."
-
-
-def _chosen(call: Call, view: View, chosen: str) -> str:
-    """Why a memory was chosen. One that came with another memory names that by its words."""
-    before, linked, other_id = chosen.partition(LINKED_WITH)
-    other = view.items.get(other_id)
-    if not linked or other is None:
-        return chosen
-    return f"{before}{LINKED_WITH}{said(yours(other.text)) if call.may_show(other) else 'a private memory'}"
 
 
 # ---------------------------------------------------------------------- a memory
