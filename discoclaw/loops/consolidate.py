@@ -107,7 +107,13 @@ class Consolidator:
             if len(shown) < 2:
                 continue
             try:
-                proposal = await self._proposal(shown)
+                proposal = await self._model.structured(
+                    purpose="tidying",
+                    system=SYSTEM,
+                    prompt=prompt(shown, self._clock()),
+                    shape=Consolidation,
+                    max_tokens=MAX_TOKENS,
+                )
             except ModelError as error:
                 if not answered:
                     raise
@@ -128,16 +134,6 @@ class Consolidator:
         for reason in report.refused:
             log.info("%s: a proposal was refused: %s", subject, reason)
         return report
-
-    async def _proposal(self, items: Sequence[Item]) -> Consolidation:
-        """The model's proposal about items. Raises ModelError."""
-        return await self._model.structured(
-            purpose="tidying",
-            system=SYSTEM,
-            prompt=prompt(items, self._clock()),
-            shape=Consolidation,
-            max_tokens=MAX_TOKENS,
-        )
 
     async def _waiting(self, subject: str, view: View, done: Review) -> set[str] | None:
         """The ids of what changed since a review, was left over, or is over by its own date; None for all."""

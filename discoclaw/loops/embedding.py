@@ -306,7 +306,7 @@ class Embedding(Background, Derived, Listener):
         for text in waiting:
             if len(missing) == self._batches.size:
                 break
-            needed = text not in matrix and not self._is_hopeless(subject, text)
+            needed = text not in matrix and not self._batches.is_hopeless((subject, hash_of(text)))
             (missing if needed else unneeded).append(text)
         for text in unneeded:
             del waiting[text]
@@ -335,9 +335,6 @@ class Embedding(Background, Derived, Listener):
             matrix.add(vectors)
             if changed:  # a new length, so all other vectors are missing now
                 self._touched[subject] = None
-
-    def _is_hopeless(self, subject: str, text: str) -> bool:
-        return self._batches.is_hopeless((subject, hash_of(text)))
 
     def purge(self, purge: Purge, phase: Phase) -> Outcome:
         """Drop a subject's vectors, what waits, and the result of a request under way.

@@ -502,7 +502,11 @@ def asked(
     Each conversation is in an order of its own. `called` are the names that people have in the summaries.
     """
     lines, known = ShortIds("m"), ShortIds("i")
-    existing = [_existing(item, known) for item in items]
+    existing = list[str]()
+    for item in items:
+        # The key is in parentheses, so that a model can tell it from the text.
+        key = f"(key {quote_entry(item.facets.key)}) " if item.facets.key else ""
+        existing.append(f"{known.of(item.id)} [{item.kind}] {key}{quote_entry(item.text)}")
     own = {heard.said.id for heard in batch}
     talks: dict[str, list[Said]] = {}
     for heard in batch:
@@ -587,9 +591,3 @@ def _around(own: Sequence[Said], recent: Sequence[Said], room: int) -> list[Said
             break
         chosen.append(short)
     return sorted(chosen, key=lambda said: int(said.id))
-
-
-def _existing(item: Item, known: ShortIds) -> str:
-    """An item's line. The key is in parentheses, so that a model can tell it from the text."""
-    key = f"(key {quote_entry(item.facets.key)}) " if item.facets.key else ""
-    return f"{known.of(item.id)} [{item.kind}] {key}{quote_entry(item.text)}"

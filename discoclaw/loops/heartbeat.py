@@ -110,7 +110,13 @@ class Heartbeat:
         """
         if self._stop.is_set():
             raise Refused("I am about to stop; ask again in a moment")
-        task = asyncio.create_task(self._now(subject, branch, by=by, **metadata), name=f"tidying {subject}")
+
+        async def run() -> ConsolidationReport:
+            async with self._alone(subject):
+                with self._jobs.counted():
+                    return await self._consolidate(subject, branch, by=by, **metadata)
+
+        task = asyncio.create_task(run(), name=f"tidying {subject}")
         self._asked.add(task)
         task.add_done_callback(self._asked.discard)
         return await task
@@ -158,11 +164,6 @@ class Heartbeat:
         await self._rounds.done(settled)
 
     # ------------------------------------------------------------------ inside
-
-    async def _now(self, subject: str, branch: str | None, **metadata: Any) -> ConsolidationReport:
-        async with self._alone(subject):
-            with self._jobs.counted():
-                return await self._consolidate(subject, branch, **metadata)
 
     async def _before(self) -> None:
         if self._first is not None:

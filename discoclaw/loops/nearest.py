@@ -96,7 +96,7 @@ def planned(view: View, waiting: Collection[str] | None = None, meanings: Meanin
         new = {item.id: item for item in group if waiting is None or item.id in waiting}
         if not new or len(group) < 2:  # a single item has nothing to be compared with
             continue
-        if _fits(group):
+        if len(group) <= BATCH_ITEMS and sum(map(_size, group)) <= _ROOM:
             found.append(tuple(group))
             made_for.append(frozenset(new))
             continue
@@ -141,10 +141,6 @@ _ROOM = BATCH_CHARS - len(prompt([], 0))
 
 def _size(item: Item) -> int:
     return len(entry(item)) + 1
-
-
-def _fits(items: Sequence[Item]) -> bool:
-    return len(items) <= BATCH_ITEMS and sum(map(_size, items)) <= _ROOM
 
 
 def _near(items: Sequence[Item], meanings: Meanings) -> Near:

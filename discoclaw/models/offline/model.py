@@ -22,7 +22,6 @@ from discoclaw.core.model import (
     TextDelta,
     ToolCall,
     ToolTurn,
-    Turn,
     UserTurn,
 )
 from discoclaw.core.ports import Shape
@@ -95,22 +94,20 @@ class OfflineModel:
         last = request.turns[-1] if request.turns else UserTurn("")
         turn = parse(_last_message(request))
         if isinstance(last, ToolTurn):
-            if not _searched(request):
+            asked = (one.calls for one in reversed(request.turns) if isinstance(one, AssistantTurn))
+            calls = next(asked, ())
+            if not calls or any(call.name != SEARCH_TOOL for call in calls):
                 return "\n".join(from_tool(one.text, failed=one.failed) for one in last.results)
             turn = with_found(turn, "\n".join(one.text for one in last.results if not one.failed))
         if request.system and request.system[0].text.startswith(titles.HATCHING):
-            return interview(_answers(request.turns))
+            # The first turn is the request to begin it, not an answer.
+            return interview([one.text for one in request.turns[1:] if isinstance(one, UserTurn)])
         return from_memory(turn) if self._stands_in else answer(turn, name=self._name)
 
 
 def _last_message(request: ModelRequest) -> str:
     """The newest user turn, "" if there is none."""
     return next((turn.text for turn in reversed(request.turns) if isinstance(turn, UserTurn)), "")
-
-
-def _answers(turns: Sequence[Turn]) -> list[str]:
-    """The person's answers in an interview. The first turn is the request to begin it, not an answer."""
-    return [turn.text for turn in turns[1:] if isinstance(turn, UserTurn)]
 
 
 def _store_call(request: ModelRequest) -> ToolCall | None:
@@ -140,12 +137,6 @@ def _may_call(request: ModelRequest, tool: str) -> bool:
     """Whether a tool is offered, and the person said something since it was last called."""
     offered = any(one.name == tool for one in request.tools)
     return offered and bool(request.turns) and isinstance(request.turns[-1], UserTurn)
-
-
-def _searched(request: ModelRequest) -> bool:
-    """Whether the last calls were searches."""
-    calls = next((turn.calls for turn in reversed(request.turns) if isinstance(turn, AssistantTurn)), ())
-    return bool(calls) and all(call.name == SEARCH_TOOL for call in calls)
 
 
 # ----------------------------------------------------------------------
