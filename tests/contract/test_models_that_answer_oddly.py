@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.contract.brain import own_lines
 from tests.contract.meanwhile import until, writes
 from tests.contract.world import Start, World
 from tests.servers import messages_api as api
-from tests.servers.messages_api import Answer, Behaviour, Received, refusing, text, tool_use
+from tests.servers.messages_api import Answer, Behaviour, Dialect, Received, refusing, text, tool_use
 from tests.servers.scripted import Raw
 
 QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False}
@@ -20,18 +20,7 @@ UNREADABLE = "The model's server sent something that I can't read as an answer."
 DECLINED = "The model declined to answer that. Please put it another way."
 CUT_OFF = "The model reached its length limit before it said"
 BROKE_OFF = "The model's answer broke off before its end. Please try again in a minute."
-DIALECTS = (
-    "anthropic",
-    "no usage",
-    "no message_stop",
-    "json",
-    "no event lines",
-    "no types",
-    "no block start",
-    "index 1",
-    "null text",
-    "done",
-)
+DIALECTS = get_args(Dialect)
 SAID = "Cats sleep all day."
 CALL = {"name": "memory_store", "arguments": {"kind": "fact", "text": "Ann has a cat."}}
 HARMONY = "<|channel|>analysis<|message|>They ask about cats.<|end|><|start|>assistant"

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.sqlite import SqliteDisk
 from tests.memory.child import say
+from tests.memory.kit import REPOSITORY
 
 ACTS = frozenset({"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate"})
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -80,3 +82,48 @@ def in_forks(run: Callable[..., list[str]]) -> None:
         assert os.WIFEXITED(status) or os.WTERMSIG(status) == signal.SIGKILL
         assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0
         say(os.WIFEXITED(status))
+
+
+class Forge:
+    """What a module does `in_forks`, for a test that says when each is killed."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __enter__(self) -> "Forge":
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", self._module],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.kill()
+        self._child.communicate()
+
+    def kinds(self, *given: object) -> list[str]:
+        """Do it once; returns the kind of each act."""
+        kinds = self._said(0, *given)
+        assert self._heard() is True
+        return list(kinds)
+
+    def steps(self, *given: object) -> list[int]:
+        """The steps at which it is worth killing, found by doing it once."""
+        return chosen(self.kinds(*given))
+
+    def lived(self, step: int, *given: object) -> bool:
+        """Do it, and be killed right before the `step`th act on the folder. Whether there were fewer."""
+        return bool(self._said(step, *given))
+
+    def _said(self, *order: object) -> Any:
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(order, default=str) + "\n")
+        self._child.stdin.flush()
+        return self._heard()
+
+    def _heard(self) -> Any:
+        assert self._child.stdout is not None
+        return json.loads(self._child.stdout.readline())

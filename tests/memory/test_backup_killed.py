@@ -1,12 +1,8 @@
 """Backups and restores that are killed or meet a full disk leave the old state, or the new one."""
 
 import asyncio
-import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,36 +11,9 @@ from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.backup_child import full
 from tests.memory.backups import backed_up, restored
-from tests.memory.kills import chosen
+from tests.memory.kills import Forge, chosen
 from tests.memory.kit import ANN as WRITER
-from tests.memory.kit import REPOSITORY, Clock, fingerprint, remember, texts, told_by
-
-
-class Forge:
-    """Backups and restores in processes that are killed at a given step."""
-
-    def __enter__(self) -> "Forge":
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.memory.backup_child"],
-            cwd=REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._child.kill()
-        self._child.communicate()
-
-    def run(self, step: int, what: str, store: Store, folder: Path) -> Any:
-        assert self._child.stdin is not None and self._child.stdout is not None
-        self._child.stdin.write(json.dumps([step, what, store, str(folder)]) + "\n")
-        self._child.stdin.flush()
-        said = json.loads(self._child.stdout.readline())
-        if step == 0:
-            self._child.stdout.readline()
-        return said
+from tests.memory.kit import Clock, fingerprint, remember, texts, told_by
 
 
 def scene(folder: Path, store: Store) -> None:
@@ -74,14 +43,14 @@ class TestKilledInTheMiddle:
         self, what: str, store: Store, tmp_path: Path
     ) -> None:
         scene(tmp_path / "template", store)
-        with Forge() as forge:
+        with Forge("tests.memory.backup_child") as forge:
             shutil.copytree(tmp_path / "template", tmp_path / "0")
-            kinds = forge.run(0, what, store, tmp_path / "0")
+            kinds = forge.kinds(what, store, tmp_path / "0")
             outcomes = set()
             for step in chosen(kinds):
                 folder = tmp_path / str(step)
                 shutil.copytree(tmp_path / "template", folder)
-                lived = forge.run(step, what, store, folder)
+                lived = forge.lived(step, what, store, folder)
                 assert lived == (step > len(kinds))
                 outcomes.add(self.check(what, folder, store))
         assert outcomes == ({True, False} if what == "backup" else {"User likes tea", "User likes coffee"})

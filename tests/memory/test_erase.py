@@ -5,12 +5,9 @@ import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,8 +30,8 @@ from discoclaw.store.files import session_name
 from discoclaw.store.port import INTENTS
 from tests.loops.tidying import Tidier
 from tests.memory.erase_child import erase_full
-from tests.memory.kills import chosen
-from tests.memory.kit import NOW, REPOSITORY, fingerprint, lines_of, listening, remember, texts, told_by
+from tests.memory.kills import Forge
+from tests.memory.kit import NOW, fingerprint, lines_of, listening, remember, texts, told_by
 from tests.memory.leftovers import (
     ANN,
     BOB,
@@ -738,44 +735,6 @@ class TestAFullDisk:
         assert traces(data, CANARY) == []
 
 
-class Forge:
-    """Erasings in processes that are killed at a given step."""
-
-    def __enter__(self) -> "Forge":
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.memory.erase_child"],
-            cwd=REPOSITORY,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._child.kill()
-        self._child.communicate()
-
-    def steps(self, what: str, data: Path, store: Store) -> list[int]:
-        """The steps at which it is worth killing, found by doing it once on that folder."""
-        kinds = self._said(0, what, store, data)
-        assert self._heard() is True
-        return chosen(kinds)
-
-    def lived(self, what: str, step: int, data: Path, store: Store) -> bool:
-        """Do it, and be killed right before the `step`th act on the folder. Whether there were fewer."""
-        return bool(self._said(step, what, store, data))
-
-    def _said(self, *order: object) -> Any:
-        assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps(order, default=str) + "\n")
-        self._child.stdin.flush()
-        return self._heard()
-
-    def _heard(self) -> Any:
-        assert self._child.stdout is not None
-        return json.loads(self._child.stdout.readline())
-
-
 class Before:
     """What there is of Ann and Bob in the folder that is copied."""
 
@@ -794,10 +753,10 @@ class TestKilledAtAnyStep:
     ) -> None:
         outcomes = []
         before = Before(template, store)
-        with Forge() as forge:
-            for step in forge.steps("erase", shutil.copytree(template, tmp_path / "whole"), store):
+        with Forge("tests.memory.erase_child") as forge:
+            for step in forge.steps("erase", store, shutil.copytree(template, tmp_path / "whole")):
                 data = shutil.copytree(template, tmp_path / str(step))
-                lived = forge.lived("erase", step, data, store)
+                lived = forge.lived(step, "erase", store, data)
                 outcomes.append(self.check(before, data, store))
                 shutil.rmtree(data)
         assert lived
@@ -813,16 +772,16 @@ class TestKilledAtAnyStep:
         data = tmp_path / "data"
         shutil.copytree(template, data)
         before, kills = Before(template, store), 0
-        with Forge() as forge:
+        with Forge("tests.memory.erase_child") as forge:
             for step in count(1):
                 shutil.rmtree(data)
                 shutil.copytree(template, data)
-                assert not forge.lived("erase", step, data, store)
+                assert not forge.lived(step, "erase", store, data)
                 with disks(store, data / "memory") as stores:
                     if any(name.endswith(".json") for name in stores.used.documents(INTENTS).names()):
                         break
-            for step in forge.steps("resume", shutil.copytree(data, tmp_path / "whole"), store):
-                if forge.lived("resume", step, data, store):
+            for step in forge.steps("resume", store, shutil.copytree(data, tmp_path / "whole")):
+                if forge.lived(step, "resume", store, data):
                     break
                 kills += 1
             else:

@@ -34,6 +34,7 @@ from tests.cli.shell import Shell
 from tests.examples import FEW
 from tests.loops.tidying import Tidier
 from tests.memory.backups import written
+from tests.memory.kills import Forge
 from tests.memory.kit import (
     NOW,
     STAMP,
@@ -46,7 +47,6 @@ from tests.memory.kit import (
     texts,
 )
 from tests.memory.leftovers import ANN, BOB, CANARY, ME, Shelves, backlog, said, shelves, templates_of, traces
-from tests.memory.test_erase import Forge
 from tests.purging import from_disk, from_ram
 from tests.session.scene import ScriptedModel, until
 
@@ -607,10 +607,10 @@ class TestKilledAtAnyStep:
         house = shelves(template, store=store)
         before = {group: content_of(house, group) for group in ("55", "60", "70")}
         house.memory.close()
-        with Forge() as forge:
-            for step in forge.steps("erase", shutil.copytree(template, tmp_path / "whole"), store):
+        with Forge("tests.memory.erase_child") as forge:
+            for step in forge.steps("erase", store, shutil.copytree(template, tmp_path / "whole")):
                 data = shutil.copytree(template, tmp_path / str(step))
-                lived = forge.lived("erase", step, data, store)
+                lived = forge.lived(step, "erase", store, data)
                 outcomes.append(self.check(before, data, store))
                 shutil.rmtree(data)
         assert lived

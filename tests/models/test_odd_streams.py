@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given
@@ -12,8 +13,10 @@ from discoclaw.core.errors import ModelBadOutput, ModelError
 from discoclaw.core.model import Finished, ModelRequest, TextDelta, ToolSpec, UserTurn
 from discoclaw.models.anthropic import AnthropicProvider
 from discoclaw.models.asking import ServedModel
+from discoclaw.models.openai import OpenAIProvider
 from tests.examples import FEW
 from tests.servers import messages_api as api
+from tests.servers.chat_api import ChatServer
 from tests.servers.messages_api import MessagesServer
 from tests.tables import each_row
 
@@ -141,20 +144,33 @@ async def outcome(model: ServedModel) -> Finished | ModelError:
     return last
 
 
-async def outcomes(*sent: list[Event]) -> list[Finished | ModelError]:
-    """How each of these streams ends, and that what it ends with can be sent back."""
-    async with MessagesServer() as server:
-        provider = AnthropicProvider(base_url=server.base_url, max_retries=0)
+async def outcomes_of(
+    server: MessagesServer | ChatServer,
+    adapter: type[AnthropicProvider | OpenAIProvider],
+    bodies: Iterable[bytes],
+) -> list[Finished | ModelError]:
+    """How each of these streams of a server ends. Checks that what an answer ends with can be sent back."""
+    async with server:
+        provider = adapter(base_url=server.base_url, max_retries=0)
         model, found = provider.model("haiku", total_timeout_s=5), []
-        for events in sent:
-            server.default = lambda _, events=events: api.raw(body(events))  # type: ignore[misc]
+        for sent in bodies:
+            server.default = lambda _, sent=sent: api.raw(sent)  # type: ignore[misc]
             found.append(await outcome(model))
         await provider.close()
+        for last in found:
+            if isinstance(last, Finished):
+                ids = [call.id for call in last.turn.calls]
+                assert all(ids) and len(set(ids)) == len(ids)
+                assert all(call.name for call in last.turn.calls)
         return found
 
 
+def outcomes(*sent: list[Event]) -> list[Finished | ModelError]:
+    return asyncio.run(outcomes_of(MessagesServer(), AnthropicProvider, map(body, sent)))
+
+
 def test_the_stream_that_is_spoiled_below_is_a_good_one() -> None:
-    [last] = asyncio.run(outcomes(list(STREAM)))
+    [last] = outcomes(list(STREAM))
     assert isinstance(last, Finished)
     assert (last.turn.text, last.stop) == ("Let me see.", "tools")
     assert [(call.name, call.input) for call in last.turn.calls] == [("clock", {"zone": "Bern"})]
@@ -163,11 +179,7 @@ def test_the_stream_that_is_spoiled_below_is_a_good_one() -> None:
 @FEW
 @given(st.lists(streams(), min_size=10, max_size=10))
 def test_whatever_happens_to_a_stream_it_is_an_answer_or_an_error_of_ours(sent: list[list[Event]]) -> None:
-    for last in asyncio.run(outcomes(*sent)):
-        if isinstance(last, Finished):
-            ids = [call.id for call in last.turn.calls]
-            assert all(ids) and len(set(ids)) == len(ids)
-            assert all(call.name for call in last.turn.calls)
+    assert len(outcomes(*sent)) == len(sent)
 
 
 @each_row(
@@ -184,4 +196,4 @@ def test_whatever_happens_to_a_stream_it_is_an_answer_or_an_error_of_ours(sent: 
     ],
 )
 def test_a_stream_that_lacks_parts_and_says_no_reason_to_end_is_bad_output(events: list[Event]) -> None:
-    assert [type(last) for last in asyncio.run(outcomes(events))] == [ModelBadOutput]
+    assert [type(last) for last in outcomes(events)] == [ModelBadOutput]
