@@ -28,7 +28,7 @@ from discoclaw.core.ports import Signals
 from discoclaw.core.visible import VisibleItems
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.select import Chosen, choose
+from discoclaw.recall.select import Chosen, select
 from discoclaw.recall.talk import NOTHING_MEANT
 from discoclaw.search.archive import Archive, Put, Visible
 from discoclaw.search.archive_file import ArchiveFile
@@ -176,9 +176,9 @@ class Ours:
     def chosen(self, query: str, max_chars: int) -> Sequence[Chosen]:
         """What a prompt would hold, within so many characters."""
         signals = self.signals(query)
-        return choose(
+        return select(
             self._recall, parse(query), self._items, max_chars=max_chars, now_ms=NOW, signals=signals
-        )
+        ).chosen
 
     def embedded(self, query: str) -> str:
         """What is embedded of a query: "" if nothing is."""

@@ -326,8 +326,11 @@ def _changes(places: Sequence[Item | None], items: Collection[Item]) -> dict[int
     changes: dict[int, Item | None] = {}
     position = 0
     for item in items:
-        while position < len(places) and not _is_place_of(item, places[position]):
-            if places[position] is not None:
+        while position < len(places):
+            held = places[position]
+            if held is item or (held is not None and held.id == item.id):
+                break
+            if held is not None:
                 changes[position] = None
             position += 1
         if position >= len(places) or places[position] is not item:
@@ -338,7 +341,3 @@ def _changes(places: Sequence[Item | None], items: Collection[Item]) -> dict[int
     changes.update({rest: None for rest in range(position, len(places)) if places[rest] is not None})
     size = max(len(places), position)
     return changes if len(changes) <= most and size - len(items) <= most else None
-
-
-def _is_place_of(item: Item, held: Item | None) -> bool:
-    return held is item or (held is not None and held.id == item.id)

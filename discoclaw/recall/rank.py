@@ -176,7 +176,7 @@ def by_meaning(
 
 def without_weak(found: Found) -> None:
     """Drop hits whose share of the best score is so small that they are accidental; no name is."""
-    best = _best(found.values())
+    best = max([one.score for one in found.values() if not one.dropped], default=0.0)
     for one in found.values():
         if not one.dropped and one.score < WEAK * best and not one.named:
             one.dropped = WEAKER
@@ -298,10 +298,6 @@ def with_possible(found: Found, cosines: Mapping[str, float], *, naming: bool) -
     ]
     for one in _in_order(rest)[: max(0, MOST_RETURNED - len(kept))]:
         one.possible, one.dropped = True, ""
-
-
-def _best(found: Iterable[Ranked]) -> float:
-    return max([one.score for one in found if not one.dropped], default=0.0)
 
 
 # ---------------------------------------------------------------------- cosines

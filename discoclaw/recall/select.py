@@ -222,19 +222,6 @@ class Selection:
         return self.recall.faded(item, now_ms=self.now_ms, signals=self.signals)
 
 
-def choose(
-    recall: Recall,
-    query: Query,
-    items: Sequence[Item],
-    *,
-    max_chars: int,
-    now_ms: int,
-    signals: Signals = NO_SIGNALS,
-) -> tuple[Chosen, ...]:
-    """The items to show, best first; see `select`."""
-    return select(recall, query, items, max_chars=max_chars, now_ms=now_ms, signals=signals).chosen
-
-
 def select(
     recall: Recall,
     query: Query,
@@ -411,7 +398,12 @@ def compare(
     best = [*_within(always, max_chars), *_within(relevant, max_chars)]
     here = {item.id for item in best}
     ending = [item for item in best if recall.line(item).may_end]
-    newer = {one.id: one for item in ending for one in _newer(known, item) if one.id not in here}
+    newer = {
+        one.id: one
+        for item in ending
+        for one in known.like(item)[:MOST_NEWER]
+        if one.updated_at > item.updated_at and one.id not in here
+    }
     pairs = alike((*best, *newer.values()), gist)
     over = [pair for pair in pairs if ended(pair, gist)]
     until = {pair.older.id: pair.newer.updated_at for pair in over}  # the next newer one is the last
@@ -421,15 +413,15 @@ def compare(
             brought.setdefault(pair.older.id, pair.newer)
     if brought:
         always, relevant = _with_newer([always, relevant], brought)
-    in_order = [pair for pair in pairs if pair.older.id in until or _tied(pair, found)]
+
+    def tied(pair: Pair) -> bool:
+        """Whether a message calls for both of a pair alike, and not for the older one by its name."""
+        newer, older = found.get(pair.newer.id), found.get(pair.older.id)
+        return newer is not None and older is not None and newer.score >= TIE * older.score
+
+    in_order = [pair for pair in pairs if pair.older.id in until or tied(pair)]
     new = frozenset(one.id for one in brought.values())
     return Compared(newest_first(always, over), newest_first(relevant, in_order), until, new)
-
-
-def _tied(pair: Pair, found: Mapping[str, Hit]) -> bool:
-    """Whether a message calls for both of a pair alike, and not for the older one by its name."""
-    newer, older = found.get(pair.newer.id), found.get(pair.older.id)
-    return newer is not None and older is not None and newer.score >= TIE * older.score
 
 
 def _with_newer(lists: Sequence[Sequence[Item]], brought: Mapping[str, Item]) -> list[list[Item]]:
@@ -444,11 +436,6 @@ def _with_newer(lists: Sequence[Sequence[Item]], brought: Mapping[str, Item]) ->
                     placed.add(one.id)
                     made[-1].append(one)
     return made
-
-
-def _newer(known: VisibleItems, item: Item) -> list[Item]:
-    """The items that may have replaced one."""
-    return [other for other in known.like(item)[:MOST_NEWER] if other.updated_at > item.updated_at]
 
 
 def _within(items: Sequence[Item], max_chars: int) -> Iterator[Item]:

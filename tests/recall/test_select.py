@@ -12,13 +12,13 @@ from discoclaw.core.text import utf16_length
 from discoclaw.core.visible import is_standing
 from discoclaw.recall.document import parse
 from discoclaw.recall.rank import Ranker
-from discoclaw.recall.select import Chosen, choose
+from discoclaw.recall.select import Chosen, select
 from tests.core.builders import DAY, NOW, item
 from tests.tables import each_row
 
 
 def chosen(query: str, items: Sequence[Item], max_chars: int = 2000) -> tuple[Chosen, ...]:
-    return choose(Ranker(), parse(query), items, max_chars=max_chars, now_ms=NOW)
+    return select(Ranker(), parse(query), items, max_chars=max_chars, now_ms=NOW).chosen
 
 
 def texts(query: str, items: Sequence[Item], max_chars: int = 2000) -> list[str]:
