@@ -127,22 +127,39 @@ def files_of(
     `entries` are the subjects in RAM, if this is the store that is used.
     """
 
-    def named(name: str, folder: Documents, names: Callable[[Purge], Collection[str]]) -> OnDisk:
-        """The texts of a folder that are named after a person."""
-        return OnDisk(name, lambda purge: remove_named(folder, names(purge)))
+    def named(name: str, folder: Documents, names: Callable[[Purge], Iterable[str]]) -> OnDisk:
+        """The texts of a folder that are named after a subject, a person or their conversations."""
+        return OnDisk(name, lambda purge: remove_named(folder, set(names(purge))))
+
+    def wiped(purge: Purge) -> Purged:
+        disk.wipe()  # what a database still stores of removed rows
+        return NOTHING_PURGED
+
+    def log(purge: Purge) -> Iterable[str]:
+        return [f"{purge.subject}.jsonl"]
+
+    def summaries(purge: Purge) -> Iterable[str]:
+        return map(session_name, purge.sessions if purge.user_id else ())
+
+    def person(purge: Purge) -> Iterable[str]:
+        return [f"{purge.user_id}{JSON}"] if purge.user_id else ()
+
+    def group(purge: Purge) -> Iterable[str]:
+        group = group_of(purge.subject)
+        return [f"{group}{JSON}"] if group is not None else ()
 
     parts: list[Derived] = [
         GroupRecords(disk, snapshots, entries),
-        named("ledgers", disk.documents(LEDGERS), _lines),
-        named("tool calls", disk.documents(TOOLS), _lines),
-        named("summaries", disk.documents(ROLLING), _summaries),
-        named("profiles", disk.documents(PROFILES), _user),
-        *([named("durable files", FileDocuments(disk.durable), _user)] if disk.durable is not None else []),
-        named("group files", disk.documents(GROUPS), _group),
+        named("ledgers", disk.documents(LEDGERS), log),
+        named("tool calls", disk.documents(TOOLS), log),
+        named("summaries", disk.documents(ROLLING), summaries),
+        named("profiles", disk.documents(PROFILES), person),
+        *([named("durable files", FileDocuments(disk.durable), person)] if disk.durable is not None else []),
+        named("group files", disk.documents(GROUPS), group),
         CopiesAside(disk),
         CursorFiles(disk.documents(CURSORS), sound=disk.shared),
         OnDisk("clears and answers", partial(_unname, disk)),
-        OnDisk("freed space", partial(_wipe, disk)),
+        OnDisk("freed space", wiped),
     ]
     for part in parts:
         part.local = local
@@ -162,45 +179,21 @@ def files_beside(
     ]
 
 
-def _lines(purge: Purge) -> set[str]:
-    return {f"{purge.subject}.jsonl"}
-
-
-def _summaries(purge: Purge) -> set[str]:
-    return {session_name(key) for key in purge.sessions} if user_of(purge.subject) is not None else set()
-
-
-def _user(purge: Purge) -> set[str]:
-    user = user_of(purge.subject)
-    return {f"{user}{JSON}"} if user is not None else set()
-
-
-def _group(purge: Purge) -> set[str]:
-    group = group_of(purge.subject)
-    return {f"{group}{JSON}"} if group is not None else set()
-
-
 def _unname(disk: Disk, purge: Purge) -> Purged:
     """Remove a person from clears and answers, and what a killed writer or an editor left beside them."""
-    if (user := user_of(purge.subject)) is None:
-        return Purged()
-    clears.erase(disk.log(clears.FILE), user)
-    answers.erase(disk, user)
+    if not purge.user_id:
+        return NOTHING_PURGED
+    clears.erase(disk.log(clears.FILE), purge.user_id)
+    answers.erase(disk, purge.user_id)
     folder = disk.documents("")
     copies = [name for name in called(folder, {clears.FILE}) if name != clears.FILE]
     return Purged(left=tuple(folder.remove(copies)[1]))
 
 
-def _wipe(disk: Disk, purge: Purge) -> Purged:
-    """Destroy what a database still stores of removed rows."""
-    disk.wipe()
-    return Purged()
-
-
 def _remove_snapshots(folder: Documents, shared: bool, purge: Purge) -> Purged:
     """Remove a subject's snapshot, and those of groups that may have the person's words."""
     done = remove_named(folder, {f"{purge.subject}{JSON}"})
-    if shared and user_of(purge.subject) is not None:
+    if shared and purge.user_id:
         groups = [one for one in folder.names() if group_of(one.lstrip(".#~")) is not None]
         done += Purged(left=tuple(folder.remove(groups)[1]))
     return done

@@ -75,7 +75,8 @@ class Profiles(Records[Profile]):
     def audit(self) -> Iterator[Readable]:
         for user_id, place, profile in self._kept.stored():
             owner, dm = user_subject(user_id), dm_of(user_id)
-            yield Readable(place, owner=owner, at=profile.first_seen * 1000)
+            # In seconds, so it may be the last moment of one: after an erasing, people are soon seen again.
+            yield Readable(place, owner=owner, at=profile.first_seen * 1000 + 999)
             for text in (*profile.notes, *profile.preferences.values()):
                 yield Readable(place, text, dm, owner)
 
