@@ -47,7 +47,7 @@ from discoclaw.nostr.documents import DocumentCodec, FoundDocuments, UnitLookup
 from discoclaw.nostr.event import Event
 from discoclaw.nostr.ledgers import RebuiltLedger, rebuild_ledgers
 from discoclaw.nostr.mirror import INVENTORY_UNIT
-from discoclaw.nostr.outbox import Outbox, inventory_of
+from discoclaw.nostr.outbox import MAX_QUARANTINED, Outbox, inventory_of
 from discoclaw.nostr.relays.paging import FetchResult
 from discoclaw.nostr.relays.protocol import Filter
 from discoclaw.nostr.relays.relay import Relay
@@ -319,7 +319,6 @@ ADOPTED_AT_ONCE = 1_000
 """Events that the outbox stores in one transaction."""
 UNKNOWN_UNIT = "gone"
 """The unit of tombstones and deletion requests whose unit nobody knows any more."""
-MAX_QUARANTINED = 1_000
 
 
 async def recover(
