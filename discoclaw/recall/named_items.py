@@ -179,7 +179,7 @@ def _mask(typed: str) -> str:
 # What is meant.
 
 
-MOSTLY, PARTLY = 0.4, 0.35
+MOSTLY, PARTLY = 0.45, 0.35
 """The share of what was typed, by weight, that an item has to have to be meant, and to be near."""
 ALL_OF_IT = 0.75
 """The share of what the best has that others need, where everything about something is asked for."""
