@@ -1,7 +1,9 @@
 """What answers rested on is found by the conversation, however many others there are."""
 
+from discoclaw.core.purge import erasing
 from discoclaw.session.agent import DAY_MS, Explained, Shown
 from tests.counting import Counts, counted, grown
+from tests.purging import from_ram
 
 
 def shown(answer_id: int, at: int = 1) -> Shown:
@@ -30,6 +32,6 @@ def test_nobody_is_kept_for_longer_than_a_day_in_a_conversation_that_goes_on() -
         explained.note("discord:channel:1", str(number), shown(number, at=number * DAY_MS))
     assert explained.last("discord:channel:1", "99") and explained.last("discord:channel:1", "98")
     assert explained.last("discord:channel:1", "97") is None
-    explained.forget("99")
+    from_ram(explained, erasing("user-99", 99 * DAY_MS))
     assert explained.last("discord:channel:1", "99") is None
     assert explained.answer("discord:channel:1", "99", later_part=False) is None
