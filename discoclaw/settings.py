@@ -155,9 +155,8 @@ class Settings(BaseSettings):
     """Buttons below an answer: Stop, Again and Go on."""
 
     model_provider: ModelProvider = _env("DISCOCLAW_MODEL_PROVIDER", "anthropic", subject="Model")
-    """Whose models have names without a provider: anthropic or openai (or another server with that API),
-    ollama, lmstudio, llamacpp, vllm (on this machine), openrouter, gemini, or offline (repeats what it
-    remembers).
+    """Whose models have names without a provider, such as openai or ollama; docs/admins/settings.md lists
+    all. With offline, the bot repeats what it remembers.
     """
     api_key: Secret = _env("ANTHROPIC_API_KEY", None, first=True)
     """Key of the Anthropic API. A local model needs none; other servers' keys are below."""

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from discoclaw import settings
+from discoclaw.core.model import PROVIDERS, SERVERS
 from discoclaw.core.policy import FIELDS
 from discoclaw.settings import Settings
 from discoclaw.settings_types import Secret, allowed
@@ -30,19 +31,9 @@ After reading this page, you know what every setting does, its default, and what
 Settings come from environment variables and from the file `.env` in the folder where the bot starts; a variable wins over the file. `discoclaw init` asks for the first ones and writes them to `.env`. [.env.example](../../.env.example) is this list as a file to copy. A wrong value stops the start and names what is allowed; a misspelled name is pointed out. Where no default is named, nothing is set. 1 means yes, 0 no. Secrets are never shown. *Live* names the [field](../members/discord.md#settings) that changes a setting while the bot runs, for example with `/settings`.
 
 ## Which server takes which settings
-
-| server | its name | key | address |
-|---|---|---|---|
-| Anthropic, or another with its API | `anthropic` | `ANTHROPIC_API_KEY` | `https://api.anthropic.com`, or `ANTHROPIC_BASE_URL` |
-| OpenAI, or another with its API | `openai` | `OPENAI_API_KEY` | `https://api.openai.com/v1`, or `OPENAI_BASE_URL` |
-| Ollama | `ollama` | none | `http://127.0.0.1:11434/v1` |
-| LM Studio | `lmstudio` | none | `http://127.0.0.1:1234/v1` |
-| llama.cpp | `llamacpp` | none | `http://127.0.0.1:8080/v1` |
-| vLLM | `vllm` | none | `http://127.0.0.1:8000/v1` |
-| OpenRouter | `openrouter` | `OPENROUTER_API_KEY` | `https://openrouter.ai/api/v1` |
-| Google | `gemini` | `GEMINI_API_KEY` | `https://generativelanguage.googleapis.com/v1beta/openai` |
-
-`DISCOCLAW_MODEL`, `DISCOCLAW_SUMMARY_MODEL`, `DISCOCLAW_DURABLE_MODEL` and `/model` take a model's name with its server before it (`ollama:qwen3:8b`), each of another server if you like; without a server, it is a model of `DISCOCLAW_MODEL_PROVIDER`. `DISCOCLAW_MODEL_SERVERS=ollama=http://192.168.1.5:11434/v1` says where one of the last six is, if not at its usual address.
+"""  # noqa: E501
+BELOW_THE_SERVERS = """\
+`DISCOCLAW_MODEL`, `DISCOCLAW_SUMMARY_MODEL`, `DISCOCLAW_DURABLE_MODEL` and `/model` take a model's name with its server before it (`ollama:qwen3:8b`), each of another server if you like; without a server, it is a model of `DISCOCLAW_MODEL_PROVIDER`. `DISCOCLAW_MODEL_SERVERS=ollama=http://192.168.1.5:11434/v1` says where a server is whose address has no setting in the table, if not at its usual one.
 """  # noqa: E501
 
 EXAMPLE = """\
@@ -140,13 +131,25 @@ def example(known: Iterable[Setting] | None = None) -> str:
 
 def page(known: Iterable[Setting] | None = None) -> str:
     """docs/admins/settings.md."""
-    parts, subject = [INTRODUCTION], ""
+    parts, subject = [INTRODUCTION, _servers(), BELOW_THE_SERVERS], ""
     for one in described() if known is None else known:
         if one.subject != subject:
             subject = one.subject
             parts.append(f"## {subject}\n")
         parts.append(_entry(one))
     return "\n".join(parts)
+
+
+def _servers() -> str:
+    """The table of the servers of models."""
+    lines = ["| server | its name | key | address |", "|---|---|---|---|"]
+    for name, one in PROVIDERS.items():
+        if one.address is not None:
+            own = one.moved != SERVERS
+            title = f"{one.title}, or another with its API" if own else one.title
+            address = f"`{one.address}`, or `{one.moved}`" if own else f"`{one.address}`"
+            lines.append(f"| {title} | `{name}` | {f'`{one.key}`' if one.key else 'none'} | {address} |")
+    return "\n".join(lines) + "\n"
 
 
 def _entry(one: Setting) -> str:

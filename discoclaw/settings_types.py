@@ -20,7 +20,7 @@ from pydantic_settings import NoDecode
 from discoclaw.core.budgets import Limit, limits_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
-from discoclaw.core.model import PROVIDERS
+from discoclaw.core.model import PROVIDERS, SERVERS
 from discoclaw.core.policy import AutoSave, Personas, auto_save
 from discoclaw.core.redact import without_login
 from discoclaw.core.shards import Wanted, wanted
@@ -33,7 +33,7 @@ LONGEST_NAME = 24
 """The longest word that is shown again where an id belongs."""
 EMBEDDED = "embedded"
 """The name of the relay that runs inside this program."""
-_MOVABLE = tuple(one for one in PROVIDERS if one not in ("anthropic", "openai", "offline"))
+_MOVABLE = tuple(name for name, one in PROVIDERS.items() if one.address and one.moved == SERVERS)
 """Providers without a setting of their own for their address."""
 
 
@@ -213,6 +213,13 @@ def servers_in(text: str) -> Mapping[str, str]:
     return servers
 
 
+def _provider(value: str) -> str:
+    if value not in PROVIDERS:
+        *others, last = map(repr, PROVIDERS)
+        raise ValueError(f"must be {', '.join(others)} or {last}")
+    return value
+
+
 def _servers(value: object) -> object:
     return servers_in(value) if isinstance(value, str) else value
 
@@ -278,9 +285,7 @@ Servers = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_servers), "ser
 GroupIds = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_group_ids)]
 PublicKey = Annotated[str | None, BeforeValidator(_public_key)]
 Store = Annotated[SecretStr, AfterValidator(_store)]
-ModelProvider = Literal[
-    "anthropic", "openai", "ollama", "lmstudio", "llamacpp", "vllm", "openrouter", "gemini", "offline"
-]
+ModelProvider = Annotated[str, AfterValidator(_provider)]
 NostrMode = Literal["off", "mirror", "canonical"]
 LogFormat = Literal["text", "json"]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_level)]
@@ -303,6 +308,7 @@ WORDS: Mapping[object, str] = {
     Ids: "Discord ids, separated by commas or spaces",
     ListenAt: "an address and a port, such as 127.0.0.1:9464",
     ListenHere: "an address of this machine and a port, such as 127.0.0.1:8765",
+    ModelProvider: " or ".join(", ".join(PROVIDERS).rsplit(", ", 1)),
     PageToken: "a secret of at least 16 characters",
     PublicKey: "a public key: npub1…, or 64 hex digits",
     Relays: "addresses that start with ws:// or wss://, separated by commas or spaces; or embedded",

@@ -21,9 +21,8 @@ PROGRAM.commands = {name: whole(name) for name in ABOUT}
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
-VARIABLE = re.compile(
-    r"\b(?:DISCOCLAW|DISCORD|ANTHROPIC|OPENAI|OPENROUTER|GEMINI|EMBEDDING|NOSTR|MEMORY)_[A-Z][A-Z_]*[A-Z]\b"
-)
+FIRST_WORDS = "|".join(sorted({name.partition("_")[0] for name in settings.names()}))
+VARIABLE = re.compile(rf"\b(?:{FIRST_WORDS})_[A-Z][A-Z_]*[A-Z]\b")
 COMMAND = re.compile(r"\bdiscoclaw +((?:-|[a-z])[^\n`#]*)")
 
 IN_DISCORD = re.compile(r"[!/](?:memory|hatch|nostr) ([a-z][a-z-]*)")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from discoclaw.core.model import PROVIDERS
 from discoclaw.core.policy import FIELDS
 from discoclaw.settings import Settings, names
 
@@ -79,12 +80,17 @@ def test_a_live_setting_is_documented_read_shown_and_changed_after_it_was_writte
 
 
 def unused(fields: Iterable[str]) -> list[str]:
-    """The settings that no part of the program reads; what may change while it runs goes by its variable."""
+    """The settings that no part of the program reads.
+
+    What may change while it runs, and a provider's key and address, go by their variables.
+    """
     files = (ROOT / "discoclaw").rglob("*.py")
     source = "\n".join(path.read_text(encoding="utf-8") for path in files)
     read = set(re.findall(r"\b(?:settings|self)\.(?=(\w+))", source))
-    live = {names().get(one.variable) for one in FIELDS.values()}
-    return [name for name in fields if name not in read | live]
+    variables = {one.variable for one in FIELDS.values()}
+    variables |= {variable for one in PROVIDERS.values() for variable in (one.key, one.moved)}
+    by_variable = {names().get(variable) for variable in variables}
+    return [name for name in fields if name not in read | by_variable]
 
 
 def test_every_setting_is_read_by_some_part() -> None:

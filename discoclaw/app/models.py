@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from discoclaw.app.services import Part
 from discoclaw.core.errors import EmbeddingError, SettingsError
 from discoclaw.core.health import Check, Finding, Seen
-from discoclaw.core.model import OFFLINE, VENDOR, Reads
+from discoclaw.core.model import OFFLINE, PROVIDERS, SERVERS, VENDOR, Reads
 from discoclaw.core.ports import Clock, Model, Service, Transcriber
 from discoclaw.core.redact import Redactor
 from discoclaw.core.usage import Prices
@@ -22,12 +22,12 @@ from discoclaw.memory.conversations.responses import Responses
 from discoclaw.models.config import Access, ModelConfig
 from discoclaw.models.config import Models as Opened
 from discoclaw.models.offline import OfflineModel
-from discoclaw.models.providers import PROVIDERS, ByName, Contexts, open_models
+from discoclaw.models.providers import ByName, Contexts, open_models
 from discoclaw.recall.talk import Meant
 from discoclaw.search.talk_vectors import Provider, TalkVectors
 from discoclaw.session.caching import CachingModel
 from discoclaw.session.meaning import Meaning, TalkMeaning
-from discoclaw.settings import Settings
+from discoclaw.settings import Settings, names
 from discoclaw.storage import Storage
 from discoclaw.usage.accounts import Accounts
 from discoclaw.usage.metered import Metered, MeteredEmbedder, MeteredTranscriber, Rates, StandIns, prices
@@ -126,14 +126,13 @@ def _open(settings: Settings, model: Model | None, small: Model | None) -> Opene
 
 def config_of(settings: Settings) -> ModelConfig:
     """What the settings say about models."""
-    reached = {
-        VENDOR: _access(settings.api_key, settings.base_url),
-        "openai": _access(settings.openai_key, settings.openai_url),
-        "openrouter": _access(settings.openrouter_key, settings.model_servers.get("openrouter")),
-        "gemini": _access(settings.gemini_key, settings.model_servers.get("gemini")),
-    }
-    reached = {name: Access(base_url=url) for name, url in settings.model_servers.items()} | reached
-    own = reached.get(settings.model_provider, Access())
+    fields, reached = names(), dict[str, Access]()
+    for name, one in PROVIDERS.items():
+        key: SecretStr | None = getattr(settings, fields[one.key]) if one.key else None
+        in_servers = one.moved == SERVERS
+        moved = settings.model_servers.get(name) if in_servers else getattr(settings, fields[one.moved])
+        reached[name] = Access(key.get_secret_value() if key is not None else None, moved)
+    own = reached[settings.model_provider]
     return ModelConfig(
         provider=settings.model_provider,
         chat=settings.model,
@@ -146,10 +145,6 @@ def config_of(settings: Settings) -> ModelConfig:
         loop_timeout_s=settings.loop_timeout_s,
         others=reached,
     )
-
-
-def _access(key: SecretStr | None, base_url: str | None) -> Access:
-    return Access(key.get_secret_value() if key is not None else None, base_url)
 
 
 def prices_of(settings: Settings, *, free: bool = False) -> Prices:

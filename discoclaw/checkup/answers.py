@@ -33,7 +33,7 @@ from discoclaw.checkup.topic import finding
 from discoclaw.core.errors import ModelError, SettingsError
 from discoclaw.core.health import Finding, State
 from discoclaw.core.message import Author, Encoded, Inbound, Me, Place, Said
-from discoclaw.core.model import VENDOR, ModelRequest, SystemBlock, Usage, UserTurn, shown, split
+from discoclaw.core.model import PROVIDERS, VENDOR, ModelRequest, SystemBlock, Usage, UserTurn, shown, split
 from discoclaw.core.ports import AnyOffer, Ending, Held, Model
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import snowflake_at
@@ -43,7 +43,7 @@ from discoclaw.evals.casefile import Chain
 from discoclaw.evals.judge import Verdict
 from discoclaw.models.anthropic import ends
 from discoclaw.models.config import ModelConfig, Models
-from discoclaw.models.providers import PROVIDERS, open_models, usable
+from discoclaw.models.providers import open_models, usable
 from discoclaw.settings import Settings
 from discoclaw.show.words import count, line
 

@@ -30,6 +30,7 @@ from discoclaw.core.errors import (
     SettingsError,
 )
 from discoclaw.core.model import (
+    PROVIDERS,
     VENDOR,
     ModelRequest,
     StreamEvent,
@@ -46,7 +47,7 @@ from discoclaw.core.redact import without_login
 from discoclaw.core.usage import CHARS_A_TOKEN, Tally, counted_in, used
 from discoclaw.http import Client, Failed, within
 from discoclaw.models.config import ModelConfig
-from discoclaw.models.providers import PROVIDERS, open_models
+from discoclaw.models.providers import open_models
 
 
 @dataclass(slots=True)

@@ -12,10 +12,9 @@ from discoclaw.checkup.model import ask as ask_model_there
 from discoclaw.cli.asking import Setup, Terminal, clean, right
 from discoclaw.cli.common import say
 from discoclaw.core.errors import ModelBadRequest, ModelKeyRejected, ModelNotFound, SettingsError
-from discoclaw.core.model import VENDOR, split
+from discoclaw.core.model import PROVIDERS, VENDOR, split
 from discoclaw.core.redact import without_login
 from discoclaw.models.config import ModelConfig
-from discoclaw.models.providers import PROVIDERS
 from discoclaw.settings_types import servers_in
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -32,13 +31,6 @@ KINDS = {
     "server": "a server at another address, such as Ollama, LM Studio, llama.cpp or vLLM",
 }
 OFFLINE = "no model: the bot only repeats what it remembers (as it is set now)"
-KEYS = {
-    VENDOR: "at https://console.anthropic.com/settings/keys; they begin with sk-ant-",
-    "openai": "at https://platform.openai.com/api-keys",
-    "openrouter": "at https://openrouter.ai/keys; they begin with sk-or-",
-    "gemini": "at https://aistudio.google.com/apikey",
-}
-"""The pages on which keys are made."""
 HERE = tuple(name for name, one in PROVIDERS.items() if one.address and not one.key)
 """The providers that run on this machine."""
 
@@ -49,7 +41,8 @@ def ask_model(setup: Setup) -> dict[str, str]:
     kind = _kind(setup)
     if kind == "offline":
         return {}
-    values = _keyed(setup, kind) if kind in KEYS else _Server(setup, kind).asked()
+    keyed = kind in PROVIDERS and PROVIDERS[kind].key
+    values = _keyed(setup, kind) if keyed else _Server(setup, kind).asked()
     return ({PROVIDER: ""} if PROVIDER in setup.written else {}) | values
 
 
@@ -57,7 +50,7 @@ def _kind(setup: Setup) -> str:
     """One of `KINDS`, of `HERE`, or "offline"."""
     if "ANTHROPIC_BASE_URL" in setup.flags:
         return "server"
-    if (named := split(setup.flags.get("DISCOCLAW_MODEL", ""))[0]) in (*KEYS, *HERE):
+    if (named := split(setup.flags.get("DISCOCLAW_MODEL", ""))[0]) in PROVIDERS and named != "offline":
         return named
     if "ANTHROPIC_API_KEY" in setup.flags:
         return VENDOR
@@ -105,8 +98,8 @@ def _keyed(setup: Setup, name: str) -> dict[str, str]:
     def ask(terminal: Terminal | None) -> str:
         if (given := setup.flag("ANTHROPIC_API_KEY")) or terminal is None:
             return given or known
-        if not known:
-            setup.tell(f"   Keys are made {KEYS[name]}.")
+        if not known and provider.keys_at:
+            setup.tell(f"   Keys are made {provider.keys_at}.")
         question = "   Key (one is set; Enter keeps it)" if known else "   Key (it is not shown)"
         return terminal.secret(question) or known
 

@@ -213,24 +213,68 @@ StreamEvent: TypeAlias = TextDelta | Finished
 
 
 # ----------------------------------------------------------------------
-# Names of models, which may begin with their provider: `ollama:qwen3:8b`. Pure; knows no address and no
-# key.
+# Providers, and names of models, which may begin with their provider: `ollama:qwen3:8b`. Pure; reaches
+# nobody.
 
 VENDOR: Final = "anthropic"
 """The provider whose models go by their bare names, as they did when there was no other."""
 OFFLINE: Final = "offline"
 OFFLINE_MODEL: Final = "the offline model"
-PROVIDERS: Final = (
-    VENDOR,
-    "openai",
-    "ollama",
-    "lmstudio",
-    "llamacpp",
-    "vllm",
-    "openrouter",
-    "gemini",
-    OFFLINE,
-)
+SERVERS: Final = "DISCOCLAW_MODEL_SERVERS"
+"""The setting that says where the servers are whose addresses have no setting of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Facts about a provider. `address` is where it usually is; the offline model is nowhere.
+
+    `key` and `moved` are the settings with its key ("": it needs none) and with another address of it;
+    `keys_at` says where people make a key, for `discoclaw init`.
+    """
+
+    title: str
+    address: str | None = None
+    key: str = ""
+    moved: str = SERVERS
+    keys_at: str = ""
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    VENDOR: Provider(
+        "Anthropic",
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        keys_at="at https://console.anthropic.com/settings/keys; they begin with sk-ant-",
+    ),
+    "openai": Provider(
+        "OpenAI",
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        keys_at="at https://platform.openai.com/api-keys",
+    ),
+    "ollama": Provider("Ollama", "http://127.0.0.1:11434/v1"),
+    "lmstudio": Provider("LM Studio", "http://127.0.0.1:1234/v1"),
+    "llamacpp": Provider("llama.cpp", "http://127.0.0.1:8080/v1"),
+    "vllm": Provider("vLLM", "http://127.0.0.1:8000/v1"),
+    "openrouter": Provider(
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
+        keys_at="at https://openrouter.ai/keys; they begin with sk-or-",
+    ),
+    "gemini": Provider(
+        "Google",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        keys_at="at https://aistudio.google.com/apikey",
+    ),
+    OFFLINE: Provider("the offline model"),
+}
+"""The providers, by their names in the settings. Those without a way of their own in `models/providers` speak
+OpenAI's chat completions.
+"""
 
 
 def split(name: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The known providers, and the models that names ask for. A provider is opened when a name first needs it.
+"""The models that names ask for. A provider (`core/model` lists them) is opened when a name first needs it.
 
 A name without a provider is one of the usual provider's. Nothing is connected yet. How much a model reads at
 once is asked of its server in the background.
@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -18,7 +18,17 @@ import aiohttp
 
 from discoclaw.core.errors import ModelNotFound, ModelNotSetUp, SettingsError
 from discoclaw.core.health import Finding
-from discoclaw.core.model import USUAL_READS, VENDOR, ModelRequest, Purpose, StreamEvent, joined, split
+from discoclaw.core.model import (
+    OFFLINE,
+    PROVIDERS,
+    USUAL_READS,
+    VENDOR,
+    ModelRequest,
+    Purpose,
+    StreamEvent,
+    joined,
+    split,
+)
 from discoclaw.core.ports import Model, WrappedModel
 from discoclaw.http import IDENTITY, Failed, content, within
 from discoclaw.models import offline
@@ -31,8 +41,8 @@ from discoclaw.models.config import ModelConfig, Models
 #                       Anthropic: "max_input_tokens"; llama.cpp: "meta": {"n_ctx": 8192}
 # GET  /props           llama.cpp: {"default_generation_settings": {"n_ctx": 8192}}
 # GET  /api/ps          Ollama, of models that are loaded: {"models": [{"name": "…", "context_length": 8192}]}
-# POST /api/show        Ollama: {"parameters": "num_ctx 8192", "model_info": {"llama.context_length": 131072}}
 # GET  /api/v0/models   LM Studio: {"data": [{"id": "…", "loaded_context_length": 8192}]}
+# POST /api/show        Ollama: {"parameters": "num_ctx 8192", "model_info": {"llama.context_length": 131072}}
 
 
 log = logging.getLogger(__name__)
@@ -117,10 +127,15 @@ class Contexts:
             log.info("the server reads %d tokens at once with the model %s", found, name)
 
 
-async def context_of(base_url: str, model: str, key: str | None = None, *, local: bool = True) -> int | None:
+Pages = dict[tuple[str, str | None], asyncio.Task[Any]]
+"""The pages that servers are being asked for, by address and key."""
+
+
+async def context_of(base_url: str, model: str, key: str | None, pages: Pages, *, local: bool) -> int | None:
     """The tokens that a server reads at once with this model; None if it doesn't say. Never raises.
 
-    Without `local`, only its list of models is asked for.
+    Without `local`, only its list of models is asked for. Models that are asked about at the same time share
+    `pages`, so that a start asks for each page once.
     """
     base = base_url.rstrip("/")
     root = _VERSION.sub("", base)
@@ -129,17 +144,24 @@ async def context_of(base_url: str, model: str, key: str | None = None, *, local
         headers |= {"Authorization": f"Bearer {key}", "x-api-key": key}
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(timeout=timeout, auto_decompress=False, headers=headers) as session:
-        listed = await _asked(session, "GET", f"{base}/{'models' if root != base else 'v1/models'}")
+
+        async def page(url: str) -> Any:
+            if (url, key) not in pages:
+                pages[url, key] = asyncio.create_task(_asked(session, "GET", url))
+                pages[url, key].add_done_callback(lambda _: pages.pop((url, key)))
+            return await pages[url, key]
+
+        listed = await page(f"{base}/{'models' if root != base else 'v1/models'}")
         found = _listed(_each(listed, "data"), model)
         if found is None and local:
-            props = await _asked(session, "GET", f"{root}/props")
+            props = await page(f"{root}/props")
             found = _number(_inside(props, "default_generation_settings"), "n_ctx") or _number(props, "n_ctx")
         if found is None and local:
-            found = _listed(_each(await _asked(session, "GET", f"{root}/api/ps"), "models"), model)
+            found = _listed(_each(await page(f"{root}/api/ps"), "models"), model)
+        if found is None and local:
+            found = _listed(_each(await page(f"{root}/api/v0/models"), "data"), model)
         if found is None and local:
             found = _ollama(await _asked(session, "POST", f"{root}/api/show", {"model": model}))
-        if found is None and local:
-            found = _listed(_each(await _asked(session, "GET", f"{root}/api/v0/models"), "data"), model)
     return found
 
 
@@ -193,7 +215,6 @@ def _number(value: Any, name: str) -> int | None:
 # Opening.
 
 
-SERVERS = "DISCOCLAW_MODEL_SERVERS"
 NOT_SET_UP = (
     "I can't reach the model `{name}`, which was chosen for here: its provider isn't set up. "
     "An admin can choose another one with `/model`."
@@ -213,47 +234,11 @@ def _openai(config: ModelConfig) -> Models:
     return openai.open_models(config)
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """Facts about a provider that isn't open yet. `address`: None if its adapter knows it, or it has none.
-
-    `key` and `moved` are the settings with its key ("": it needs none) and with another address of it.
-    """
-
-    title: str
-    opens: Callable[[ModelConfig], Models]
-    address: str | None = None
-    key: str = ""
-    moved: str = SERVERS
-
-
-PROVIDERS: Mapping[str, Provider] = {
-    VENDOR: Provider(
-        "Anthropic", _anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
-    ),
-    "openai": Provider("OpenAI", _openai, "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
-    "ollama": Provider("Ollama", _openai, "http://127.0.0.1:11434/v1"),
-    "lmstudio": Provider("LM Studio", _openai, "http://127.0.0.1:1234/v1"),
-    "llamacpp": Provider("llama.cpp", _openai, "http://127.0.0.1:8080/v1"),
-    "vllm": Provider("vLLM", _openai, "http://127.0.0.1:8000/v1"),
-    "openrouter": Provider("OpenRouter", _openai, "https://openrouter.ai/api/v1", key="OPENROUTER_API_KEY"),
-    "gemini": Provider(
-        "Google", _openai, "https://generativelanguage.googleapis.com/v1beta/openai", key="GEMINI_API_KEY"
-    ),
-    "offline": Provider("the offline model", offline.open_models),
+OPENERS: Mapping[str, Callable[[ModelConfig], Models]] = {
+    VENDOR: _anthropic,
+    OFFLINE: offline.open_models,
 }
-"""The providers, by their names in the settings. All that `_openai` opens speak OpenAI's chat completions."""
-
-
-def provider_at(config: ModelConfig) -> Provider:
-    """The provider of a configuration. Raises SettingsError for an unknown one."""
-    provider = PROVIDERS.get(config.provider)
-    if provider is None:
-        *others, last = PROVIDERS
-        raise SettingsError(
-            f"DISCOCLAW_MODEL_PROVIDER={config.provider}: unknown provider; use {', '.join(others)} or {last}"
-        )
-    return provider
+"""What opens the providers that don't speak OpenAI's chat completions."""
 
 
 def open_models(config: ModelConfig) -> Models:
@@ -280,13 +265,21 @@ class _Pools:
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
         self._open: dict[str, Models] = {}
+        self._pages: Pages = {}
 
     def of(self, name: str) -> Models:
         """All models of the provider that a name is of. Raises SettingsError without its key or address."""
         config = self._config.of(split(name)[0])
         if config.provider not in self._open:
-            provider = provider_at(config)
-            if provider.opens is _openai:
+            provider = PROVIDERS.get(config.provider)
+            if provider is None:
+                *others, last = PROVIDERS
+                raise SettingsError(
+                    f"DISCOCLAW_MODEL_PROVIDER={config.provider}: unknown provider; "
+                    f"use {', '.join(others)} or {last}"
+                )
+            opens = OPENERS.get(config.provider, _openai)
+            if opens is _openai:
                 if provider.key and config.key is None and config.base_url is None:
                     raise SettingsError(
                         f"{provider.key} is not set, and the model {name} needs it; set it, or "
@@ -294,7 +287,7 @@ class _Pools:
                     )
                 config = replace(config, base_url=config.base_url or provider.address)
             try:
-                self._open[config.provider] = provider.opens(config)
+                self._open[config.provider] = opens(config)
             except SettingsError as error:
                 near = get_close_matches(name.partition(":")[0], PROVIDERS, 1) if ":" in name else []
                 also = f"; or is {name} one of the provider {near[0]}?" if near else ""
@@ -331,7 +324,7 @@ class _Pools:
         if found is None or address is None:
             return None
         local = not known.key or config.base_url not in (None, known.address)
-        return await context_of(address, found.id_of(plain), config.key, local=local)
+        return await context_of(address, found.id_of(plain), config.key, self._pages, local=local)
 
     def left_out(self) -> Iterator[Finding]:
         for models in self.all():

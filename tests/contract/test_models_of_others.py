@@ -15,6 +15,7 @@ from tests.attaching import picture
 from tests.contract.embedding import QUIET
 from tests.contract.meanwhile import answered, put
 from tests.contract.providers import SUMMARY, Provider, served
+from tests.contract.test_tools_of_the_model import ALL
 from tests.contract.world import Start, World
 from tests.servers.chat_api import Behaviour, ChatServer, Received, json_answer, text
 from tests.servers.messages_api import Answer, Held, Raw, failure
@@ -200,7 +201,7 @@ class TestASmallWindow:
                 small(world, reads=1_000_000, listed=1)
             await world.restart()
             sent = await talked(world)
-            assert "[bob]: 0: it goes on" in sent.prompt and len(sent.tools) == 10
+            assert "[bob]: 0: it goes on" in sent.prompt and [*sent.tools] == ALL
             assert (world.answer(world.general) == "ok") == (not wrong)
             assert sent.room > 1_000
 

@@ -8,6 +8,10 @@
 discord.py, the SDK, the files and HTTP are real. Tests of this folder import nothing of the program but what
 is imported here: `build`, `Settings` and the command line. They look at what people, admins and other
 programs see: messages and cards, what the model was sent, files, what a command prints.
+
+What surprises: `!memory forget <words>` asks which memory is meant, unless the words are all of its text. A
+first answer brings a welcome (if `welcome=True`) only where the bot was mentioned or written to. What follows
+an opt-out or an erasing is on the disk after `world.settle()`.
 """
 
 import contextlib

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from discoclaw.core.model import VENDOR
+from discoclaw.core.model import PROVIDERS, VENDOR
 from discoclaw.models.config import ModelConfig
-from discoclaw.models.providers import PROVIDERS, Contexts, open_models
+from discoclaw.models.providers import Contexts, open_models
 from tests.tables import each_row
 
 
@@ -134,6 +134,20 @@ class TestContexts:
         assert found == [8192, 8192, 128_000, 128_000]
         assert asked == ["small", "silent", "huge"]
         await contexts.close()
+
+    async def test_ask_a_server_once_for_what_it_says_of_all_its_models(self) -> None:
+        async with server({"/api/ps": {"models": [{"name": "small", "context_length": 4096}]}}) as (at, seen):
+            models = open_models(
+                ModelConfig("anthropic", chat="big", summary="small", facts="other", base_url=at)
+            )
+            contexts = Contexts(models.context_of, ("big", "small", "other"), fixed=None)
+            await contexts.start()
+            await contexts.settle()
+            assert [contexts.of(name) for name in ("big", "small")] == [128_000, 4096]
+            shown = ["/api/show"] * 2  # it says something about one model
+            assert sorted(seen) == ["/api/ps", *shown, "/api/v0/models", "/props", "/v1/models"]
+            await contexts.close()
+            await models.close()
 
     async def test_ask_nobody_where_a_setting_says_it(self) -> None:
         async def ask(name: str) -> int | None:
