@@ -1,15 +1,21 @@
 """What docs/dev/adding says, done once each: no more than the files it names is needed."""
 
 import dataclasses
+import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+import typer
 from pydantic import Field
 
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.commands.table import CATALOGUE
-from discoclaw.commands.spec import Command, Param
+from discoclaw.cli import caller as caller_of_the_terminal
+from discoclaw.cli.caller import shared_verbs
+from discoclaw.commands.caller import Caller
+from discoclaw.commands.spec import Command, Param, Terminal
+from discoclaw.commands.table import COMMANDS
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -22,7 +28,8 @@ from discoclaw.core.model import (
 from discoclaw.models.offline.model import OfflineModel
 from discoclaw.session.toolbox import Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.session.tools import ALL
-from discoclaw.show.answer import Answer, Row, Turn
+from discoclaw.show.answer import Answer, Row, Turn, message
+from discoclaw.show.words import count
 from tests.contract.cards import every_page, said
 from tests.contract.world import Start, starting
 
@@ -51,6 +58,40 @@ class TestACommand:
             assert world.answer(world.general) == "MORE TEA!"
             sent = await world.ann.slash(world.general, "memory shout", text="more tea")
             assert sent.response.content == "MORE TEA!"
+
+
+async def how_many(caller: Caller) -> Answer:
+    number = sum(one.active and caller.may_show(one) for one in await caller.items())
+    return message(f"I remember {count(number, 'thing')}.", data={"memories": number})
+
+
+HOW_MANY = Command(
+    "memory history number",
+    "How many memories you have",
+    run=how_many,
+    terminal=Terminal("number", help="Say how many memories a person has.", example="number 123"),
+)
+
+
+class TestACommandOfBothPlaces:
+    """A function that takes a Caller, and a row with its name in the terminal."""
+
+    async def test_is_a_sentence_in_discord_and_a_sentence_or_json_in_the_terminal(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(caller_of_the_terminal, "COMMANDS", (*COMMANDS, HOW_MANY))
+        verbs = typer.Typer()
+        verbs.callback()(lambda: None)
+        shared_verbs(verbs)
+        catalogue = dataclasses.replace(CATALOGUE, commands=(*CATALOGUE.commands, HOW_MANY))
+        async with start(catalogue=catalogue, extraction_enabled=False) as world:
+            await world.remember(world.ann, "I like tea", "I like cake")
+            assert await world.says(world.ann, world.general, "!memory history number") == (
+                "I remember 2 things."
+            )
+            monkeypatch.setattr("tests.contract.world.cli", verbs)
+            assert world.cli("number", str(world.ann.id)).stdout == "I remember 2 things.\n"
+            assert json.loads(world.cli("number", str(world.ann.id), "--json").stdout) == {"memories": 2}
 
 
 async def shelf(call: Call, books: int) -> Answer:

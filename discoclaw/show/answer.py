@@ -256,10 +256,15 @@ Reply = str | Answer | Sequence[Answer]
 
 
 def message(
-    text: str, controls: Sequence[Button] = (), menus: Sequence[Menu] = (), files: Sequence[File] = ()
+    text: str,
+    controls: Sequence[Button] = (),
+    menus: Sequence[Menu] = (),
+    files: Sequence[File] = (),
+    *,
+    data: object = None,
 ) -> Answer:
-    """A text with its buttons and files, which is no card in any place."""
-    return Answer(rows=[Row(text)], controls=controls, menus=menus, files=files, plain=True)
+    """A text with its buttons and files, which is no card in any place; `data` is its JSON."""
+    return Answer(rows=[Row(text)], controls=controls, menus=menus, files=files, plain=True, data=data)
 
 
 def below(reply: Reply, lines: Sequence[str]) -> Reply:
