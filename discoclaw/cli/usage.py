@@ -1,8 +1,9 @@
 """`discoclaw usage`: what models were used for, by whom, and what it cost."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, get_args
 
@@ -16,7 +17,7 @@ from discoclaw.cli.common import (
     name_of,
     note,
     now_ms,
-    print_grid,
+    print_answer,
     put,
     save,
     say,
@@ -25,16 +26,13 @@ from discoclaw.cli.common import (
 )
 from discoclaw.core.errors import Refused
 from discoclaw.core.subject import user_of
-from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
-from discoclaw.core.usage import By, Call, Days, Group, Report, Total, last_days, money
+from discoclaw.core.usage import By, Call, Days, Report, last_days, money
 from discoclaw.core.zones import local
 from discoclaw.memory.subjects.inspect import subject_named
 from discoclaw.settings import Settings
-from discoclaw.show.answer import Grid
-from discoclaw.show.usage import NOBODY, as_csv, cautions, purpose, used
+from discoclaw.show.usage import as_csv, cautions, counts, grouped, used
 from discoclaw.show.words import count, line
-from discoclaw.store.port import Disk
 from discoclaw.usage.accounts import calls_since
 from discoclaw.usage.log import KEPT_MONTHS, UsageLog
 
@@ -74,14 +72,15 @@ def usage(
         disk = stores.used
         records, damaged = UsageLog(disk).read(days.begin(settings.zone))
         report = Report.of((one for one in records if isinstance(one, Call)), settings.zone)
-        groups = {kind: report.by(kind, days) for kind in kinds}
-        # The known name of each person, and what a channel is for.
-        names: dict[By, dict[str | None, str]] = {kind: {} for kind in kinds}
-        lookup: Mapping[By, Callable[[str | None, Disk], str]] = {"person": name_of, "channel": channel_of}
-        for kind, named in lookup.items():
-            for one in groups.get(kind, ()):
-                if name := named(one.key, disk):
-                    names[kind][one.key] = name
+        names: dict[By, Callable[[str], str]] = {
+            "person": partial(name_of, disk=disk),
+            "channel": partial(channel_of, disk=disk),
+        }
+        most = _BRIEF if by is None and not as_json else None
+        groups = {
+            kind: grouped(kind, report.by(kind, days), report.total, names, most, f"; --by {kind} shows all")
+            for kind in kinds
+        }
     if picture is not None:
         from discoclaw.show.usage_picture import png  # importing Pillow takes a second on a slow disk
 
@@ -94,14 +93,8 @@ def usage(
                 "last": days.last.isoformat(),
                 "zone": str(settings.zone),
                 "damagedLines": damaged,
-                "total": _numbers(report.total),
-                "by": {
-                    kind: [
-                        {"key": one.key, "name": names[kind].get(one.key), **_numbers(one.total)}
-                        for one in some
-                    ]
-                    for kind, some in groups.items()
-                },
+                "total": counts(report.total),
+                "by": {kind: one.data for kind, one in groups.items()},
             }
         )
         return
@@ -111,11 +104,8 @@ def usage(
     say(f"{days.first} to {days.last}: {f'{money(total.nano)}, ' if total else ''}{used(total)}.")
     for text in cautions(total):
         say(text)
-    for kind, some in groups.items() if total else ():
-        shown = some if by is not None else some[:_BRIEF]
-        print_grid(_grid(kind, shown, names[kind], total))
-        if len(shown) < len(some):
-            say(f"and {len(some) - len(shown)} more; --by {kind} shows all")
+    for one in groups.values() if total else ():
+        print_answer(one, as_json=False)
     if picture is not None:
         say(f"Drew {picture}.")
 
@@ -150,35 +140,3 @@ def _days(since: str, settings: Settings) -> Days:
     if first > today:
         raise typer.BadParameter(f"--since {since!r} is after today ({today})")
     return Days(max(first, today - timedelta(days=_MOST_DAYS)), today)
-
-
-def _grid(kind: By, groups: Sequence[Group], names: Mapping[str | None, str], total: Total) -> Grid:
-    """A row for each group. Columns in which nothing would stand are left out."""
-    more = [one for one in ("searches", "seconds") if getattr(total.usage, one)]
-    numbers = ["cost", "calls", "input", "cached", "output", *more]
-    rows = []
-    for one in groups:
-        usage = one.total.usage
-        amounts = [one.total.calls, usage.input_tokens + usage.cache_write_tokens, usage.cache_read_tokens]
-        amounts += [usage.output_tokens, *(getattr(usage, name) for name in more)]
-        cost = money(one.total.nano) if one.total else ""
-        title = purpose(one.key) if kind == "purpose" and one.key is not None else one.key or ""
-        named = [clip(names.get(one.key, ""), 40)] if names else []
-        rows.append([NOBODY[kind] if one.key is None else title, *named, cost, *(f"{n:,}" for n in amounts)])
-    return Grid([kind, *(["name"] if names else []), *numbers], rows, right=numbers)
-
-
-def _numbers(total: Total) -> dict[str, int]:
-    usage = total.usage
-    return {
-        "nanodollars": total.nano,
-        "calls": total.calls,
-        "inputTokens": usage.input_tokens,
-        "cacheReadTokens": usage.cache_read_tokens,
-        "cacheWriteTokens": usage.cache_write_tokens,
-        "outputTokens": usage.output_tokens,
-        "searches": usage.searches,
-        "seconds": usage.seconds,
-        "estimatedCalls": total.estimated,
-        "guessedPrices": total.guessed,
-    }

@@ -1,14 +1,21 @@
-"""Sums of calls of models, in words for people. `usage_picture` draws it."""
+"""Sums of calls of models, as people and programs read them. `usage_picture` draws it.
+
+`grouped` makes one answer of them for all places: Discord shows its rows, the command line and the admin's
+page its table, and programs read its data.
+"""
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
+from discoclaw.core.text import clip
 from discoclaw.core.times import iso_ms
-from discoclaw.core.usage import DOLLAR, PURPOSES, By, Call, Total, amount
+from discoclaw.core.usage import DOLLAR, PURPOSES, By, Call, Group, Total, amount, money
+from discoclaw.show.answer import Answer, Grid, Row
+from discoclaw.show.markup import words
 from discoclaw.show.words import count, word
 
 COLUMNS: Final = (
@@ -23,6 +30,7 @@ NOBODY: Final[Mapping[By, str]] = {
     "server": "direct messages, and the bot by itself",
 }
 """Names of the groups of calls that have no id."""
+_MENTIONS: Final[Mapping[By, str]] = {"person": "<@{}>", "channel": "<#{}>"}
 
 
 def used(total: Total) -> str:
@@ -52,9 +60,62 @@ def cautions(total: Total) -> Iterator[str]:
         yield f"The price of {calls} is a guess, because none is set for the model."
 
 
-def purpose(name: str) -> str:
-    """The people's word for a purpose."""
-    return PURPOSES.get(name, name)
+def grouped(
+    kind: By,
+    groups: Sequence[Group],
+    total: Total,
+    names: Mapping[By, Callable[[str], str]],
+    most: int | None = None,
+    rest: str = "",
+) -> Answer:
+    """The first `most` of the groups of a kind, which together are the `total`.
+
+    `names` finds what an id is called, "" if that isn't known. How many more groups there are is said with
+    the `rest` behind it. Columns of the table in which nothing would stand are left out.
+    """
+    shown, name = groups[:most], names.get(kind)
+    called = [name(one.key) if name is not None and one.key else "" for one in shown]
+    more = [one for one in ("searches", "seconds") if getattr(total.usage, one)]
+    numbers = ["cost", "calls", "input", "cached", "output", *more]
+    rows, cells, data = [], [], []
+    for one, found in zip(shown, called, strict=True):
+        key, whole, usage = one.key, one.total, one.total.usage
+        if key is None:
+            plain = NOBODY[kind]
+        else:
+            plain = (PURPOSES.get(key, key) if kind == "purpose" else key) or "none"
+        mention = _MENTIONS.get(kind) if key is not None else None
+        title = mention.format(key) if mention else words(found or plain, 60) or "none"
+        part, all_ = (whole.nano, total.nano) if total.nano else (whole.tokens, total.tokens)
+        share = [f"{part * 100 // all_} %"] if all_ and kind != "day" else []
+        rows.append(Row(f"**{title}**: {money(whole.nano)}", " · ".join([used(whole), *share])))
+        amounts = [whole.calls, usage.input_tokens + usage.cache_write_tokens, usage.cache_read_tokens]
+        amounts += [usage.output_tokens, *(getattr(usage, column) for column in more)]
+        named = [clip(found, 40)] if any(called) else []
+        cost = money(whole.nano) if whole else ""
+        cells.append([plain, *named, cost, *(f"{number:,}" for number in amounts)])
+        data.append({"key": key, "name": found or None, **counts(whole)})
+    columns = [kind, *(["name"] if any(called) else []), *numbers]
+    left = len(groups) - len(shown)
+    foot = [f"and {left} more{rest}"] if left else []
+    return Answer(f"By {kind}", rows, foot=foot, typed=Grid(columns, cells, right=numbers), data=data)
+
+
+def counts(total: Total) -> dict[str, int]:
+    """A sum of calls for programs."""
+    usage = total.usage
+    return {
+        "nanodollars": total.nano,
+        "calls": total.calls,
+        "inputTokens": usage.input_tokens,
+        "cacheReadTokens": usage.cache_read_tokens,
+        "cacheWriteTokens": usage.cache_write_tokens,
+        "outputTokens": usage.output_tokens,
+        "searches": usage.searches,
+        "seconds": usage.seconds,
+        "estimatedCalls": total.estimated,
+        "guessedPrices": total.guessed,
+    }
 
 
 def as_csv(calls: Iterable[Call]) -> bytes:

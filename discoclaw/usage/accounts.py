@@ -31,7 +31,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.purge import NOTHING_PURGED, Derived, Outcome, Phase, Purge, Purged, Readable
 from discoclaw.core.subject import user_subject
 from discoclaw.core.times import iso_ms
-from discoclaw.core.usage import NOBODY, NOTHING, Call, For, Hold, Payer, Record, Total, dollars
+from discoclaw.core.usage import NOBODY, NOTHING, Call, For, Hold, Lately, Payer, Record, Total, dollars
 from discoclaw.memory.cursors import Cursors
 from discoclaw.store.files import in_thread, read_in_thread
 from discoclaw.store.port import TRIES, rest
@@ -230,6 +230,12 @@ class Accounts(Working, Derived):
         async with self._reading:  # a busy month is a second's work: never for several people at once
             with faulting("the usage log can't be read"):
                 return await read_in_thread(calls_since, self._lines, since_ms, user_id)
+
+    async def lately(self, user_id: str | None = None) -> Lately:
+        """The use of the last thirty days and of this month, by all or for one person. Raises MemoryFault."""
+        now, zone = self.now(), self.rules.zone
+        calls = await self.calls(Lately.begin(now, zone), user_id)
+        return await asyncio.to_thread(Lately.of, calls, now, zone)
 
     @property
     def ended(self) -> dict[tuple[str, str], Total]:

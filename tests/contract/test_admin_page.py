@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,6 +252,20 @@ class TestEveryPage:
 
 
 class TestWhatItShows:
+    async def test_is_what_is_left_of_each_budget_and_whose_it_is(self, start: Start, tmp_path: Path) -> None:
+        prices = tmp_path / "prices.toml"
+        prices.write_text('["claude-sonnet-5-5"]\ninput = 1000\noutput = 1\n')
+        budget = "person 1/day, channel 2/day, server 4/month, 5/day"
+        async with visited(start, prices=prices, budget=budget) as (world, me):
+            await typed(world, "remember I like tea")  # which makes their name known
+            await world.says(world.ann, world.general, "hello")
+            await me.enter()
+            usage = await me.get("/usage")
+            for whose in (f"person ann {world.ann.id}", f"channel #general {world.general.id}"):
+                assert f"{whose} , today" in usage
+            assert f"server Home {GUILD_ID} , this month" in usage and "everybody together, today" in usage
+            assert "$0.99 of $1.00" in usage
+
     async def test_are_connections_people_usage_queues_and_errors_but_nothing_that_was_said(
         self, start: Start
     ) -> None:
@@ -275,7 +290,8 @@ class TestWhatItShows:
             assert tile and health and tile[1] == health[1] == "0"
             assert "questions 0" in await me.get("/queues")
             usage = await me.get("/usage")
-            assert "1 call" in usage and "# general" in usage and me.source.count("<rect") == 30
+            assert "1 call" in usage and "#general" in usage and me.source.count("<rect") == 30
+            assert "Purpose Cost Calls Input Cached Output answers free 1 10 0 5" in usage
             settings = await me.get("/settings")
             assert "Archive on for direct messages" in settings and "Model sonnet" in settings
             for pause in (30, 60, 120):

@@ -8,16 +8,17 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from discoclaw.bot.commands.call import Call, in_dm
 from discoclaw.commands.table import VIEWS
 from discoclaw.core.budgets import Limit, Spent
 from discoclaw.core.errors import ChatForbidden, MemoryFault, Refused
-from discoclaw.core.usage import By, Days, Group, Lately, Report, Total, money
+from discoclaw.core.usage import By, Days, Report, Total, money
 from discoclaw.show.answer import GREY, Answer, File, Menu, Reply, Row, Turn, written
 from discoclaw.show.markup import ago, words
-from discoclaw.show.usage import NOBODY, cautions, purpose, used
+from discoclaw.show.usage import cautions, grouped, used
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +31,6 @@ NO_CALLS = "No calls in the last 30 days"
 OPTED_OUT = "You have opted out, so I don't write down which calls are for you."
 SENT = "I sent it to you in a DM."
 DMS_CLOSED = "I can't send you DMs, and your usage is nobody else's business; use `/usage` here instead"
-KINDS: dict[By, str] = {
-    "purpose": "by purpose",
-    "model": "by model",
-    "day": "by day",
-    "channel": "by channel",
-    "server": "by server",
-    "person": "by person",
-}
 _LONGEST = 60
 OVERVIEW = VIEWS[0]
 _OWN: Sequence[By] = ("purpose", "model", "day", "channel")
@@ -49,14 +42,11 @@ async def usage(call: Call, by: str, everybody: bool) -> Reply:
     if everybody and not owner:
         raise Refused(ONLY_YOURS)
     accounts = call.context.accounts
-    now, zone = accounts.now(), accounts.rules.zone
-    whose = None if everybody else call.user_id
     try:
-        calls = await accounts.calls(Lately.begin(now, zone), whose)
+        found = await accounts.lately(None if everybody else call.user_id)
     except MemoryFault as fault:
         log.warning("a person's usage can't be shown: %s", fault)
         raise Refused(UNREADABLE) from fault
-    found = await asyncio.to_thread(Lately.of, calls, now, zone)
     total, title = found.report.total, "Everybody's usage" if everybody else "Your usage"
     drawn = await asyncio.to_thread(_png, found.report, found.days, title)
     about = f"A bar for each of the last 30 days; together {money(total.nano)}" if total else NO_CALLS
@@ -69,10 +59,11 @@ async def usage(call: Call, by: str, everybody: bool) -> Reply:
         rows += [_budget(call, one, everybody=everybody, apart=not at) for at, one in nearest]
     else:
         kind = cast(By, by)
-        rows = [_group(call, one, kind, total) for one in found.report.by(kind)]
-        rows = rows[::-1] if kind == "day" else rows
+        groups = found.report.by(kind)
+        newest = groups[::-1] if kind == "day" else groups
+        rows = [*grouped(kind, newest, total, {"server": partial(_server, call)}).rows]
         small.append(f"{RECENT}: {money(total.nano)} · {used(total)}" if total else NO_CALLS)
-        title = f"{title} {KINDS[kind]}"
+        title = f"{title} by {kind}"
     answer = Answer(
         title,
         rows,
@@ -103,10 +94,10 @@ def _png(report: Report, days: Days, title: str) -> bytes:
 def _views(user_id: str, *, owner: bool) -> Menu:
     """The menu of all views that somebody may see."""
     options = [("Mine", "", written((OVERVIEW, False)))]
-    options += [(f"Mine {KINDS[kind]}", "", written((kind, False))) for kind in _OWN]
+    options += [(f"Mine by {kind}", "", written((kind, False))) for kind in _OWN]
     if owner:
         options.append(("Everybody's", "", written((OVERVIEW, True))))
-        options += [(f"Everybody's {KINDS[kind]}", "", written((kind, True))) for kind in _ALL]
+        options += [(f"Everybody's by {kind}", "", written((kind, True))) for kind in _ALL]
     return Menu(f"usage:{user_id}", "Another view…", options)
 
 
@@ -124,31 +115,6 @@ def _notes(call: Call, total: Total, everybody: bool) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------------- rows
-
-
-def _group(call: Call, one: Group, kind: By, whole: Total) -> Row:
-    """A person, a model, a day …: what was used for it, and which part of the `whole` that is."""
-    cost, tokens = one.total.nano, one.total.tokens
-    part, all_ = (cost, whole.nano) if whole.nano else (tokens, whole.tokens)
-    share = [f"{part * 100 // all_} %"] if all_ and kind != "day" else []
-    title = f"**{_title(call, one.key, kind)}**: {money(cost)}"
-    return Row(title, " · ".join([used(one.total), *share]))
-
-
-def _title(call: Call, key: str | None, kind: By) -> str:
-    if key is None:
-        return NOBODY[kind]
-    match kind:
-        case "person":
-            return f"<@{key}>"
-        case "channel":
-            return f"<#{key}>"
-        case "server":
-            return _server(call, key)
-        case "purpose":
-            return purpose(key)
-        case _:
-            return words(key, _LONGEST) or "none"
 
 
 def _budget(call: Call, spent: Spent, *, everybody: bool, apart: bool) -> Row:

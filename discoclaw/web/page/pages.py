@@ -33,13 +33,14 @@ from discoclaw.core.policy import (
 )
 from discoclaw.core.privacy import may_show
 from discoclaw.core.purge import Derived, Phase, Purge
-from discoclaw.core.usage import By, Group, Lately, Total
+from discoclaw.core.usage import By, Group, Lately
 from discoclaw.core.view import View
 from discoclaw.memory.live import FILE
 from discoclaw.memory.status import Status
 from discoclaw.session.live_settings import FIXED, LiveSettings, Row
 from discoclaw.session.live_settings import By as ChangedBy
-from discoclaw.show.usage import NOBODY
+from discoclaw.show.answer import Answer
+from discoclaw.show.usage import grouped
 from discoclaw.usage.accounts import Accounts
 from discoclaw.web.page.guard import ENTER, LONGEST_S, MOST_BYTES, Access, Guard, Session, TooManyTries, see
 from discoclaw.web.page.rendering import STATIC, RecentErrors, Templates
@@ -195,18 +196,16 @@ class Pages(Derived):
         return self._page(request, "connections", connected=connected, store=store)
 
     async def usage(self, request: web.Request) -> web.Response:
-        usage, names = await self._usage.get(), self._sources.names
-        people = await self._names.get(usage.value.people() if usage.value is not None else [])
-        return self._page(
-            request,
-            "usage",
-            usage=usage,
-            people=people.value or {},
-            channel=names.channel,
-            server=names.server,
-            nobody=NOBODY,
-            most=MOST_GROUPS,
-        )
+        usage, known = await self._usage.get(), self._sources.names
+        found = usage.value
+        people = (await self._names.get(found.people() if found is not None else [])).value or {}
+        names: dict[By, Callable[[str], str]] = {
+            "person": lambda user_id: people.get(user_id, ""),
+            "channel": lambda channel_id: f"#{name}" if (name := known.channel(channel_id)) else "",
+            "server": known.server,
+        }
+        tables = found.tables(names) if found is not None else {}
+        return self._page(request, "usage", usage=usage, tables=tables, names=names, most=MOST_GROUPS)
 
     async def queues(self, request: web.Request) -> web.Response:
         queues, store = await asyncio.gather(self._queues.get(), self._store.get())
@@ -555,67 +554,43 @@ HEIGHT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """The use of a day, and how high its bar is."""
-
-    day: str
-    total: Total
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The dearest groups of a kind, and how many more there are."""
-
-    kind: By
-    groups: Sequence[Group]
-    more: int
-
-
-@dataclass(frozen=True, slots=True)
 class Usage:
-    """Sums of all calls: today, this month, the last thirty days; and what is spent of budgets."""
+    """Sums of all calls lately, with a bar of a height for each day; and what is spent of budgets."""
 
-    today: Total
-    month: Total
-    recent: Total
-    bars: Sequence[Bar]
-    groups: Sequence[Groups]
+    lately: Lately
+    bars: Sequence[tuple[Group, float]]
+    groups: Mapping[By, Sequence[Group]]
     budgets: Sequence[Spent]
 
     def people(self) -> list[str]:
         """The ids of all people who are listed."""
-        listed = {one.key for groups in self.groups if groups.kind == "person" for one in groups.groups}
+        listed = {one.key for one in self.groups["person"][:MOST_GROUPS]}
         limited = {one.whose for one in self.budgets[:MOST_GROUPS] if one.limit.scope == "person"}
         return sorted(one for one in listed | limited if one)
+
+    def tables(self, names: Mapping[By, Callable[[str], str]]) -> dict[By, Answer]:
+        """The dearest groups of each kind, and all days. `names` finds what an id is called."""
+        total = self.lately.report.total
+        return {
+            kind: grouped(kind, groups, total, names, None if kind == "day" else MOST_GROUPS)
+            for kind, groups in self.groups.items()
+            if groups
+        }
 
 
 async def usage_of(accounts: Accounts) -> Usage:
     """Use and budgets, as the accounts have them. Raises MemoryFault."""
-    now, zone = accounts.now(), accounts.rules.zone
-    calls = await accounts.calls(Lately.begin(now, zone))
-    budgets = accounts.all_spent()
+    found, budgets = await accounts.lately(), accounts.all_spent()
 
-    def add_up() -> Usage:
-        found = Lately.of(calls, now, zone)
-        shown = found.report
+    def divide() -> Usage:
+        report = found.report
         # A bar for each day: of what was paid, or of tokens if everything was free.
-        days = shown.by("day", found.days)
-        values = [one.total.nano if shown.total.nano else one.total.tokens for one in days]
+        days = report.by("day", found.days)
+        values = [one.total.nano if report.total.nano else one.total.tokens for one in days]
         highest = max(*values, 1)
-        bars = [
-            Bar(one.key or "", one.total, round(HEIGHT * value / highest, 1))
-            for one, value in zip(days, values, strict=True)
-        ]
+        heights = [round(HEIGHT * value / highest, 1) for value in values]
         kinds: tuple[By, ...] = ("purpose", "model", "person", "channel", "server")
-        groups = [(kind, shown.by(kind)) for kind in kinds]
-        return Usage(
-            found.today,
-            found.month,
-            shown.total,
-            bars,
-            [Groups(kind, all_[:MOST_GROUPS], max(0, len(all_) - MOST_GROUPS)) for kind, all_ in groups],
-            budgets,
-        )
+        groups = {kind: report.by(kind) for kind in kinds} | {"day": report.by("day")[::-1]}
+        return Usage(found, list(zip(days, heights, strict=True)), groups, budgets)
 
-    return await asyncio.to_thread(add_up)
+    return await asyncio.to_thread(divide)

@@ -23,7 +23,7 @@ from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.text import clip, size_text
 from discoclaw.core.times import iso_ms
 from discoclaw.core.usage import money
-from discoclaw.show.usage import cautions, purpose, used
+from discoclaw.show.usage import cautions, used
 from discoclaw.show.words import count, line
 
 FOLDER: Final = Path(__file__).parent
@@ -60,7 +60,6 @@ class Templates:
             money=money,
             left=lambda nano: money(nano) if nano else "nothing",
             used=used,
-            purpose=purpose,
             cautions=cautions,
         )
         self._environment.globals["version"] = __version__
