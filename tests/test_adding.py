@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -16,6 +18,7 @@ from discoclaw.cli.caller import shared_verbs
 from discoclaw.commands.caller import Caller
 from discoclaw.commands.spec import Command, Param, Terminal
 from discoclaw.commands.table import COMMANDS
+from discoclaw.core.consent import Consent
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -25,13 +28,18 @@ from discoclaw.core.model import (
     ToolCall,
     ToolTurn,
 )
+from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Readable
+from discoclaw.core.subject import dm_of, user_subject
+from discoclaw.memory.audit import Audit
+from discoclaw.memory.kept import Kept
 from discoclaw.models.offline.model import OfflineModel
 from discoclaw.session.toolbox import Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.session.tools import ALL
 from discoclaw.show.answer import Answer, Row, Turn, message
 from discoclaw.show.words import count
+from discoclaw.store.port import Disk
 from tests.contract.cards import every_page, said
-from tests.contract.world import Start, starting
+from tests.contract.world import Start, World, starting
 
 
 @pytest.fixture
@@ -163,3 +171,135 @@ class TestATool:
             await world.ann.send(world.general, "throw a die")
             assert world.answer(world.general) == f"It shows 3, {world.ann.id}."
         assert "dice" in model.offered
+
+
+@dataclass(frozen=True)
+class Motto:
+    """What somebody calls their motto, said at a time (ms)."""
+
+    text: str
+    said_at: int
+
+
+def understood(value: Any) -> Motto:
+    if not isinstance(value, dict) or not {"text", "saidAt"} <= value.keys():
+        raise ValueError("no motto")
+    return Motto(str(value["text"]), int(value["saidAt"]))
+
+
+class Mottos(Derived):
+    """People's mottos, `mottos/<user id>.json`."""
+
+    name = "what people say of themselves"
+
+    def __init__(self, disk: Disk, consent: Consent) -> None:
+        self._consent = consent
+        self._kept = Kept(
+            disk.documents("mottos"),
+            "motto",
+            understood,
+            lambda motto: {"text": motto.text, "saidAt": motto.said_at},
+        )
+        self._taken_back: set[str] = set()
+        """The people of whom something is being taken back: until that is done, theirs is not used."""
+
+    async def get(self, user_id: str) -> str | None:
+        motto = None if user_id in self._taken_back else await self._kept.get(user_id)
+        return motto.text if motto is not None else None
+
+    async def put(self, user_id: str, motto: Motto) -> None:
+        """Keep a motto, if its author lets anything be kept."""
+        # Asked while nobody else writes, so no erasing and no opting out comes in between.
+        await self._kept.change(
+            user_id, lambda before: motto if self._consent.may_keep(user_id, motto.said_at) else None
+        )
+
+    def purge(self, purge: Purge, phase: Phase) -> Outcome:
+        if not purge.user_id:
+            return None
+        if phase == "ram":
+            self._taken_back.add(purge.user_id)
+        elif phase == "disk":
+            return self._remove(purge)
+        else:
+            self._taken_back.discard(purge.user_id)
+        return None
+
+    async def _remove(self, purge: Purge) -> None:
+        if purge.erases:  # the file goes with all that have this name, when nobody is writing it
+            return await self._kept.settled([purge.user_id])
+        motto = await self._kept.get(purge.user_id)
+        if motto is None or motto.said_at > purge.at or purge.open_only:
+            return None  # it is shown to nobody else, so what was only made private stays
+        if purge.everything or purge.words.hold(motto.text):
+            await self._kept.remove(purge.user_id)
+        return None
+
+    def audit(self) -> Iterator[Readable]:
+        for user_id, place, motto in self._kept.stored():
+            owner = user_subject(user_id)
+            yield Readable(place, motto.text, dm_of(user_id), owner, author=user_id, at=motto.said_at)
+
+
+class TestAPartWithPersonalData:
+    """A `Derived` that is joined to the memory; its folder is listed nowhere."""
+
+    @staticmethod
+    async def begun(world: World) -> Mottos:
+        """The bot with mottos of Ann and of Bob; she has said hers to be remembered too."""
+        storage = world.app.storage
+        mottos = Mottos(storage.memory.disk, storage.consent)
+        storage.memory.join(mottos)
+        await world.remember(world.ann, "Zebras first", "I like tea")
+        for person, text in ((world.ann, "zebras first"), (world.bob, "tea at five")):
+            await mottos.put(str(person.id), Motto(text, int(world.env.now().timestamp() * 1000)))
+        await world.env.advance_time(60)
+        assert await mottos.get(str(world.ann.id)) == "zebras first"
+        return mottos
+
+    @staticmethod
+    def found(world: World) -> set[tuple[str, str]]:
+        """(part, why) of what an audit of everything finds."""
+        memory = world.app.storage.memory
+        return {(one.part, one.why) for one in Audit(memory.disk, memory.personal).on_disk(world.data)}
+
+    @pytest.mark.parametrize(
+        ("command", "why"),
+        [("forget Zebras first", "taken back"), ("optout", "opted out"), ("erase --yes", "erased")],
+    )
+    async def test_is_reached_by_whatever_people_take_back_and_by_an_audit(
+        self, start: Start, command: str, why: str
+    ) -> None:
+        async with start() as world:
+            mottos = await self.begun(world)
+            path = world.data / "memory" / "mottos" / f"{world.ann.id}.json"
+            before = path.read_bytes()
+            await world.says(world.ann, world.general, f"!memory {command}")
+            assert await mottos.get(str(world.ann.id)) is None
+            assert [one.stem for one in path.parent.iterdir()] == [str(world.bob.id)]
+            assert self.found(world) == set()
+            path.write_bytes(before)  # as a fault would leave it
+            assert ("what people say of themselves", why) in self.found(world)
+
+    async def test_stays_where_something_else_is_taken_back(self, start: Start) -> None:
+        async with start() as world:
+            mottos = await self.begun(world)
+            await world.says(world.ann, world.general, "!memory forget I like tea")
+            assert await mottos.get(str(world.ann.id)) == "zebras first"
+            assert await mottos.get(str(world.bob.id)) == "tea at five"
+
+    async def test_takes_nothing_of_people_who_opted_out(self, start: Start) -> None:
+        async with start() as world:
+            mottos = await self.begun(world)
+            await world.says(world.bob, world.general, "!memory optout")
+            await mottos.put(str(world.bob.id), Motto("tea at six", int(world.env.now().timestamp() * 1000)))
+            assert await mottos.get(str(world.bob.id)) is None
+
+    async def test_is_erased_by_the_command_line_too_which_may_not_know_it(self, start: Start) -> None:
+        async with start() as world:
+            await self.begun(world)
+            await world.stop()
+            result = world.cli("memory", "erase", str(world.ann.id), "--yes")
+            assert result.exit_code == 0, result.output
+            left = [path.name for path in (world.data / "memory" / "mottos").iterdir()]
+            assert left == [f"{world.bob.id}.json"]

@@ -1,4 +1,7 @@
-"""Every part that stores something about people follows the contract of `core/purge`."""
+"""Every part that stores something about people follows the contract of `core/purge`: it is registered.
+
+That an erasing reaches its files is tested in `tests/memory/test_erase.py` for every folder of a store.
+"""
 
 import asyncio
 import importlib

@@ -1,14 +1,15 @@
 """Looks through everything on disk for what should not be there any more, without changing anything.
 
 What people took back, made private or never wanted kept is known from their histories and choices. Each part
-lists what it stores (`Derived.audit`). Files that belong to no part are looked at too: copies that
-were kept aside, what killed writers left, exports. Blocking.
+lists what it stores (`Derived.audit`), and whoever it names is looked up. All folders of the store are
+looked at for the ids of people who were erased. Files that no part lists are looked at too: copies that were
+kept aside, what killed writers left, exports. Blocking.
 """
 
 import hashlib
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,12 +18,12 @@ from discoclaw.core.errors import faulting
 from discoclaw.core.message import Said
 from discoclaw.core.purge import Purge, Readable, terms_of
 from discoclaw.core.subject import person_of, user_of, user_subject
-from discoclaw.memory.erasing.store_files import Registry
+from discoclaw.memory.erasing.store_files import STAY, Registry
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.kept import JSON
 from discoclaw.memory.people import choices
 from discoclaw.memory.subjects.inspect import held, subjects
-from discoclaw.store.port import ANSWERS, CURSORS, GROUPS, PROFILES, ROLLING, TOOLS, Disk
+from discoclaw.store.port import CURSORS, DURABLE, LEDGERS, PROFILES, ROLLING, TOOLS, USAGE, Disk, is_log
 
 Why = Literal["taken back", "private", "opted out", "erased"]
 
@@ -66,7 +67,10 @@ _OURS = re.compile(
     r"|memory/(tools|answers)/[^.][^/]*\.jsonl|cache/views/.*|cache/responses/[^.][^/]*\.json"
     r"|cache/vectors\.sqlite(-wal|-shm)?|nostr/.*|live\.json"
 )
-"""Files that a part lists, a person's own history with its copies, and what has nobody's words."""
+"""Files that are looked at in another way, a person's own history with its copies, and what has nobody's
+words. What a part lists belongs here without being named."""
+_BY_WORDS = {LEDGERS, DURABLE, PROFILES, ROLLING, TOOLS, USAGE}
+"""Folders in whose texts ids may stay, or are no ids of people; their names are looked at all the same."""
 _MAY_NAME = {"transparency.json"}
 """Cursors that name people until a step elsewhere is done."""
 _CHOSEN = "withdrawn-{}.json"
@@ -83,7 +87,12 @@ class Audit:
         self._tombs.load()
         with faulting("not everybody's memory could be looked at"):
             self._known = list(self._people())
-            self._back = {subject for subject, _ in disk.ledgers.by_age()} | set(self._profiled())
+            profiles = disk.documents(PROFILES).names()
+            self._back = {user_subject(name.removesuffix(JSON)) for name in profiles if name.endswith(JSON)}
+            self._back |= {subject for subject, _ in disk.ledgers.by_age()}
+        self._looked_up = {one.subject for one in self._known}
+        self._listed: set[str] = set()
+        """The places of texts that parts listed."""
 
     def on_disk(self, data: Path) -> list[Finding]:
         """Everything below the data folder that should not be there. Raises MemoryFault."""
@@ -91,7 +100,7 @@ class Audit:
             found = []
             for part in self._registry:
                 name = part.name.removesuffix(" in RAM")  # what it has on disk was asked for
-                found += findings(name, part.audit(), self._known)
+                found += findings(name, self._looking_up(part.audit()), self._known)
             return [*found, *self._names(), *self._beside(data)]
 
     def in_texts(self, part: str, texts: Iterable[Readable]) -> list[Finding]:
@@ -114,7 +123,7 @@ class Audit:
         """Everybody about whom something should not be readable."""
         chosen = choices.read(self._disk) or {}
         out = {user_subject(user_id) for user_id, one in chosen.items() if one.get("opted_out")}
-        for subject in sorted({*subjects(self._disk), *out, *self._profiled()}):
+        for subject in sorted({*subjects(self._disk), *out}):
             if user_of(subject) is None:
                 continue
             history = held(self._disk, subject).history
@@ -129,9 +138,18 @@ class Audit:
                     subject, taken, frozenset(sessions), subject in out, erased_at, texts=texts, terms=terms
                 )
 
-    def _profiled(self) -> Iterator[str]:
-        names = self._disk.documents(PROFILES).names()
-        return (user_subject(name.removesuffix(JSON)) for name in names if name.endswith(JSON))
+    def _looking_up(self, texts: Iterable[Readable]) -> Iterator[Readable]:
+        """The texts that a part lists. Who is named by one joins those that are known, if they were erased:
+        of somebody without a history and a choice there may be nothing but this text.
+        """
+        for text in texts:
+            self._listed.add(text.place)
+            authors = {user_subject(user_id) for user_id in (text.author, text.to) if user_id}
+            for subject in {text.owner, *authors} - self._looked_up:
+                self._looked_up.add(subject)
+                if user_of(subject) is not None and (erased_at := self._tombs.erased_at(subject)) >= 0:
+                    self._known.append(Known(subject, erased_at=erased_at))
+            yield text
 
     def _erased(self, part: str, place: str, text: str) -> Iterator[Finding]:
         """The people named in a text who were erased, and about whom nothing was learned since."""
@@ -142,16 +160,15 @@ class Audit:
     # ------------------------------------------------------------------ files
 
     def _names(self) -> Iterator[Finding]:
-        """File names, and the whole of cursors and channels' files, since these have ids in them."""
+        """File names, and the whole of texts that parts don't list word by word: these have ids in them."""
         may_name = _MAY_NAME | {_CHOSEN.format(one.subject) for one in self._known if one.opted_out}
-        for part in (CURSORS, GROUPS, ROLLING, TOOLS, ANSWERS):
+        for part in sorted(self._disk.folders() - STAY | {CURSORS}):
             folder = self._disk.documents(part)
             for name in set(folder.names()) - may_name:
                 content = b""
-                if part == ANSWERS:
-                    content = self._disk.log(f"{part}/{name}").read()
-                elif part in (CURSORS, GROUPS):
-                    content = folder.read(name)
+                if part not in _BY_WORDS and ".sqlite" not in name:
+                    log = self._disk.log(f"{part}/{name}") if is_log(name) else None
+                    content = log.read() if log is not None else folder.find(name) or b""
                 text = f"{name}\n{content.decode('utf-8', 'replace')}"
                 yield from self._erased(part, str(folder.folder / name), text)
 
@@ -159,7 +176,8 @@ class Audit:
         """Copies kept aside, leftovers of killed writes, exports."""
         for path in sorted(data.rglob("*")):
             below = path.relative_to(data).as_posix()
-            if path.is_file() and not path.is_symlink() and not _OURS.fullmatch(below):
+            ours = str(path) in self._listed or _OURS.fullmatch(below)
+            if path.is_file() and not path.is_symlink() and not ours:
                 for text in _texts(path):
                     yield from self.in_text(BESIDE, str(path), text)
 
@@ -179,10 +197,12 @@ def _texts(path: Path) -> Iterator[str]:
 # ---------------------------------------------------------------------- what should not be there
 
 
-def findings(part: str, texts: Iterable[Readable], people: Iterable[Known]) -> list[Finding]:
-    """Findings about texts of a part that should not be there, one for each place, person and reason."""
+def findings(part: str, texts: Iterable[Readable], known: Sequence[Known]) -> list[Finding]:
+    """Findings about texts of a part that should not be there, one for each place, person and reason.
+
+    Those who are `known` may become more while the texts are read.
+    """
     counts: dict[tuple[str, str, Why], int] = {}
-    known = list(people)
     for text in texts:
         for person in known:
             if (why := _why(text, person)) is not None:

@@ -1,6 +1,7 @@
 """How things lie beside the ledgers: a JSON document for each key, and logs of JSON lines.
 
-    Kept     documents of one kind: read once, then in RAM until another process changes them
+    Kept     documents of one kind: read once, then in RAM until another process changes them; `get`,
+             `change` and `remove` one, go through all with `stored`
     Records  documents that show a memory, and are written after it changed
     Lines    what the lines of a log are, and how they are added, changed and removed
     Behind   what is noted at once, and appended to logs behind the turn
@@ -204,8 +205,13 @@ class Kept(Listener, Generic[V]):
         self._ram.put(name, Document(value, content), self._clock())
         return True
 
+    async def remove(self, key: str) -> None:
+        """Remove a document; nothing happens if there is none. Raises MemoryFault."""
+        async with self._writing:
+            await self._remove(key)
+
     async def _remove(self, key: str) -> None:
-        """Remove a document. The caller must be the only writer. Raises MemoryFault."""
+        """Remove a document, as the only writer, as with `_change`. Raises MemoryFault."""
         name = self._name_of(key)
         with faulting(f"{self.folder / name} cannot be written"):
             await in_thread(drop, self.documents, name)

@@ -9,7 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from discoclaw.store.files import append_synced, open_plain, read_plain, sync_folder, write_atomic
-from discoclaw.store.port import LEDGERS, NO_LOG, ROLLING, Disk, Documents, Head, Ledgers, Log, overtaken
+from discoclaw.store.port import (
+    DURABLE,
+    LEDGERS,
+    NO_LOG,
+    ROLLING,
+    Disk,
+    Documents,
+    Head,
+    Ledgers,
+    Log,
+    overtaken,
+)
 
 
 class FileLog(Log):
@@ -116,12 +127,16 @@ class FilesDisk(Disk):
 
     def __init__(self, root: Path, *, durable: Path | None = None, rolling: Path | None = None) -> None:
         self.root = root
-        self.durable = durable or root / "durable"
+        self.durable = durable or root / DURABLE
         self.ledgers = FileLedgers(self, root / LEDGERS)
         self._rolling = rolling or root / ROLLING
 
     def documents(self, folder: str) -> Documents:
         return FileDocuments(self._rolling if folder == ROLLING else self.root / folder)
+
+    def folders(self) -> set[str]:
+        inside = self.documents("").names()
+        return {ROLLING, *(name for name in inside if (self.root / name).is_dir())}  # it may lie elsewhere
 
     def log(self, name: str) -> Log:
         return FileLog(self.root / name)

@@ -35,6 +35,8 @@ PROFILES, GROUPS = "profiles", "groups"
 """The folders of `<user id>.json` and `<channel id>.json`: who somebody is, and what a channel is about."""
 CHOICES = "choices"
 """The folder of `<user id>.json`, what each person chose, in a store that several processes share."""
+DURABLE = "durable"
+"""The folder of `<user id>.json`, the files that people edit by hand; only plain files have one."""
 TOOLS = "tools"
 """The folder of logs about the tools that were called, `<subject>.jsonl`."""
 ANSWERS = "answers"
@@ -253,6 +255,10 @@ class Disk(ABC):
     @abstractmethod
     def documents(self, folder: str) -> Documents:
         """The texts of one of the folders above; for the ledgers these include the logs."""
+
+    def folders(self) -> set[str]:
+        """The names of all folders that have anything, without "". Raises OSError."""
+        return {name for name in self.documents("").names() if "." not in name}
 
     @abstractmethod
     def log(self, name: str) -> Log:

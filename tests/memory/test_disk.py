@@ -117,6 +117,7 @@ class TestDocuments:
         for folder in ("novelties", CURSORS, f"{CURSORS}2", ""):
             disk.documents(folder).write("x.json", b"{}")
         assert {"novelties", CURSORS, "x.json"} <= set(disk.documents("").names())
+        assert disk.folders() - {ROLLING} == {"novelties", CURSORS, f"{CURSORS}2"}
         assert disk.documents("novelties").names() == ["x.json"]
         assert disk.documents(CURSORS).names() == ["x.json"]
 

@@ -27,11 +27,11 @@ from discoclaw.memory.conversations.rolling import NOTHING
 from discoclaw.memory.stores import Store, disks
 from discoclaw.memory.subjects import ledger
 from discoclaw.store.files import session_name
-from discoclaw.store.port import INTENTS
+from discoclaw.store.port import CHOICES, INTENTS, NO_LOG
 from tests.loops.tidying import Tidier
 from tests.memory.erase_child import erase_full
 from tests.memory.kills import Forge
-from tests.memory.kit import NOW, fingerprint, lines_of, listening, remember, texts, told_by
+from tests.memory.kit import NOW, STAMP, fingerprint, lines_of, listening, remember, texts, told_by
 from tests.memory.leftovers import (
     ANN,
     BOB,
@@ -49,7 +49,7 @@ from tests.memory.leftovers import (
 )
 from tests.session.scene import ScriptedModel, until
 
-ANN_ID = "910000000000000177"
+ANN_ID, BOB_ID = "910000000000000177", "820000000000000288"
 
 
 class Part(Derived):
@@ -103,6 +103,19 @@ class TestEveryByteGoes:
         await full.cursors.update("transparency", lambda known: {"820000000000000288": "80"})
         await full.memory.finish_step(ANN, "transparency")
         assert full.traces(ANN_ID) == []
+
+    @pytest.mark.every_store
+    async def test_also_in_folders_that_nothing_here_knows(self, full: Shelves) -> None:
+        disk = full.memory.disk
+        folders = {name: disk.documents(name) for name in ("mottos", CHOICES)}
+        for folder in folders.values():
+            for user_id in (ANN_ID, BOB_ID):
+                folder.write(f"{user_id}.json", b"{}")
+        folders["mottos"].keep_aside(f"{ANN_ID}.json", "corrupt", STAMP)
+        disk.log(f"mottos/{ANN}.jsonl").append(b"{}\n", after=NO_LOG)
+        await full.memory.erase(ANN)
+        assert folders["mottos"].names() == [f"{BOB_ID}.json"]
+        assert f"{ANN_ID}.json" in folders[CHOICES].names()  # that somebody opted out outlives it
 
     async def test_what_it_looks_for_is_found_however_it_is_written(self, tmp_path: Path) -> None:
         forms = [CANARY.encode(), json.dumps(CANARY).encode(), CANARY.encode("utf-16")]

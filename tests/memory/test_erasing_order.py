@@ -86,7 +86,7 @@ async def test_the_stores_files_go_in_the_order_in_which_a_killed_erasing_finds_
     of_one_store = names[: names.index("freed space") + 1]
     assert of_one_store[0] == "group records"
     assert of_one_store[-3:] == ["cursors", "clears and answers", "freed space"]
-    assert names.count("ledgers") == names.count("cursors") == 2  # of the other store too
+    assert names.count("named files") == names.count("cursors") == 2  # of the other store too
 
 
 async def test_a_part_that_comes_later_is_visited_too(house: Shelves) -> None:

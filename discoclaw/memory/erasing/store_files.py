@@ -1,7 +1,9 @@
 """Every part that holds something about people, in one registry, and the files of a store among them.
 
-Each kind of file is one part. An erasing visits them in this order, so that after being killed it finds again
-what it has to do. Last, it destroys what a database still stores of removed rows.
+What is named after the subject of an erasing leaves each folder there is, whichever part keeps it: a new
+folder is listed nowhere. Only what has another name, or many people in it, has a part of its own here. An
+erasing visits these in their order, so that after being killed it finds again what it has to do. Last, it
+destroys what a database still stores of removed rows.
 """
 
 import logging
@@ -23,7 +25,7 @@ from discoclaw.memory.kept import JSON, called, json_names, remove_named
 from discoclaw.memory.subjects.entries import Entries
 from discoclaw.store.files import in_thread, render_json, session_name, sweep
 from discoclaw.store.plain import FileDocuments
-from discoclaw.store.port import CURSORS, GROUPS, LEDGERS, PROFILES, ROLLING, TOOLS, Disk, Documents
+from discoclaw.store.port import CHOICES, CURSORS, GROUPS, INTENTS, PROFILES, ROLLING, Disk, Documents
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -32,6 +34,8 @@ OUTSIDE = ("transparency",)
 """Cursors about content outside, by user id. An entry is removed with that content, in a later step."""
 
 
+STAY = frozenset({CHOICES, CURSORS, INTENTS})
+"""The folders whose texts named after a person outlive an erasing, or are removed by `CursorFiles`."""
 _OF_ONE = re.compile(
     r"(access|asked|facts|groups-of|hatching|hygiene(?!-due-)|people|questions|summary|tidied|withdrawn)-"
 )
@@ -127,35 +131,13 @@ def files_of(
     `entries` are the subjects in RAM, if this is the store that is used.
     """
 
-    def named(name: str, folder: Documents, names: Callable[[Purge], Iterable[str]]) -> OnDisk:
-        """The texts of a folder that are named after a subject, a person or their conversations."""
-        return OnDisk(name, lambda purge: remove_named(folder, set(names(purge))))
-
     def wiped(purge: Purge) -> Purged:
         disk.wipe()  # what a database still stores of removed rows
         return NOTHING_PURGED
 
-    def log(purge: Purge) -> Iterable[str]:
-        return [f"{purge.subject}.jsonl"]
-
-    def summaries(purge: Purge) -> Iterable[str]:
-        return map(session_name, purge.sessions if purge.user_id else ())
-
-    def person(purge: Purge) -> Iterable[str]:
-        return [f"{purge.user_id}{JSON}"] if purge.user_id else ()
-
-    def group(purge: Purge) -> Iterable[str]:
-        group = group_of(purge.subject)
-        return [f"{group}{JSON}"] if group is not None else ()
-
     parts: list[Derived] = [
         GroupRecords(disk, snapshots, entries),
-        named("ledgers", disk.documents(LEDGERS), log),
-        named("tool calls", disk.documents(TOOLS), log),
-        named("summaries", disk.documents(ROLLING), summaries),
-        named("profiles", disk.documents(PROFILES), person),
-        *([named("durable files", FileDocuments(disk.durable), person)] if disk.durable is not None else []),
-        named("group files", disk.documents(GROUPS), group),
+        OnDisk("named files", partial(_remove_named, disk)),
         CopiesAside(disk),
         CursorFiles(disk.documents(CURSORS), sound=disk.shared),
         OnDisk("clears and answers", partial(_unname, disk)),
@@ -177,6 +159,21 @@ def files_beside(
         OnDisk("snapshots", partial(_remove_snapshots, snapshots, shared), local=True),
         OnDisk("leftovers", lambda purge: Purged(left=tuple(sweep(listed())[1])), local=True),
     ]
+
+
+def _remove_named(disk: Disk, purge: Purge) -> Purged:
+    """Remove what is named after a subject or its id from all folders, and a person's summaries."""
+    ids = {purge.subject, purge.user_id, group_of(purge.subject)} - {"", None}
+    names = {f"{one}{ending}" for one in ids for ending in (JSON, ".jsonl")}
+    places = {one.folder: one for one in map(disk.documents, disk.folders() - STAY)}
+    if disk.durable is not None:  # it may lie elsewhere
+        places[disk.durable] = FileDocuments(disk.durable)
+    done = NOTHING_PURGED
+    if purge.user_id:
+        done += remove_named(disk.documents(ROLLING), set(map(session_name, purge.sessions)))
+    for folder in places.values():
+        done += remove_named(folder, names)
+    return done
 
 
 def _unname(disk: Disk, purge: Purge) -> Purged:

@@ -59,6 +59,7 @@ from discoclaw.store.port import (
     ANSWERS,
     CHOICES,
     CURSORS,
+    DURABLE,
     GROUPS,
     INTENTS,
     LEDGERS,
@@ -76,7 +77,7 @@ from discoclaw.store.sqlite import as_ours
 FORMAT, VERSION = "discoclaw-backup", 1
 ENDING = ".tar.gz"
 HEAD, LIST = "backup.json", "members.json"
-MEMORY, DURABLE = "memory/", "durable"
+MEMORY = "memory/"
 ARCHIVE, OUTBOX, KEY = "memory/archive.sqlite", "memory/outbox/outbox.sqlite", "nostr/key"
 DATABASES: Final = (ARCHIVE, OUTBOX)
 """The SQLite files that lie beside every store."""

@@ -22,7 +22,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.subject import group_subject, user_subject
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.groups import INDEX, OF_PERSON
-from discoclaw.memory.exchange.backup import ARCHIVE, DURABLE, KEY, TABLES, Contents, read_file
+from discoclaw.memory.exchange.backup import ARCHIVE, KEY, TABLES, Contents, read_file
 from discoclaw.memory.folder import MOVES, VERSION_FILE, Move, mark_version, prepare, put_in_place
 from discoclaw.memory.people import choices
 from discoclaw.memory.stores import Disks, bring_decisions, shared
@@ -30,7 +30,7 @@ from discoclaw.memory.subjects import follow
 from discoclaw.memory.subjects.inspect import unfinished
 from discoclaw.store.files import free_bytes, make_folder, read_plain, stamp_of, unused_name
 from discoclaw.store.plain import FilesDisk
-from discoclaw.store.port import CURSORS, ROLLING, Disk, drop
+from discoclaw.store.port import CURSORS, DURABLE, ROLLING, Disk, drop
 from discoclaw.store.sqlite import FILE as SQLITE
 from discoclaw.store.sqlite import SqliteDisk
 
