@@ -136,7 +136,8 @@ class FilesDisk(Disk):
 
     def folders(self) -> set[str]:
         inside = self.documents("").names()
-        return {ROLLING, *(name for name in inside if (self.root / name).is_dir())}  # it may lie elsewhere
+        # Other folders are not ours: `.git`, `lost+found`. That of the summaries may lie elsewhere.
+        return {ROLLING, *(name for name in inside if name.isalnum() and (self.root / name).is_dir())}
 
     def log(self, name: str) -> Log:
         return FileLog(self.root / name)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from discoclaw.core.errors import MemoryFault
 from discoclaw.memory.stores import Disks, disks
 from discoclaw.store.files import session_name
+from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Log, drop
 from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.store.sqlite import SqliteDisk
@@ -249,6 +250,12 @@ class TestWhateverIsDone:
             held.append(_held(disk))
             disk.close()
         assert held[0] == held[1]
+
+
+def test_folders_of_others_in_the_folder_of_memory_are_not_the_stores(tmp_path: Path) -> None:
+    for name in ("ledger", "cursors", ".git/objects", "lost+found", "mottos"):
+        (tmp_path / name).mkdir(parents=True)
+    assert FilesDisk(tmp_path).folders() == {"ledger", "cursors", "mottos", ROLLING}
 
 
 def _do(disk: Disk, what: str, subject: str, lines: list[bytes]) -> None:

@@ -197,6 +197,16 @@ class TestErasing:
                 assert process.memory.erased_at(BOB) > 0
         assert b"tulips" not in shared.dump()
 
+    async def test_of_a_channel_waits_for_no_lock_that_it_holds_itself(
+        self, shared: Shared, two: list[Process]
+    ) -> None:
+        here, there = two
+        await here.memory.change("group-55", "learned", remember(WORDS), **{PEOPLE: [ANNS]})
+        await there.memory.view("group-55")
+        async with asyncio.timeout(20):
+            assert not (await here.memory.erase("group-55")).left
+        assert b"tulips" not in shared.dump()
+
     async def test_makes_a_key_only_where_no_other_process_made_one(self, three: list[Process]) -> None:
         marks = [Tombstones(process.memory.disk) for process in three]
         for one in marks:

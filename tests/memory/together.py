@@ -212,6 +212,10 @@ class RamDisk(Disk):
     def in_touch(self) -> bool:
         return self.member.in_touch
 
+    def folders(self) -> set[str]:
+        names = (*self.member.together.documents, *self.member.together.logs)
+        return {name.partition("/")[0] for name in names if "/" in name}
+
     def documents(self, folder: str) -> Documents:
         return _Documents(self, f"{folder}/" if folder else "")
 

@@ -31,7 +31,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -582,8 +582,13 @@ class Eraser(Listener):
                 if unfinished:
                     going = await in_thread(self._add, going, at)
                     self._personal.ram(going.purge(at))
-                async with self._entries.groups_alone():  # until what is being written to one is written
-                    left = (await self._personal.disk(going.purge(at), elsewhere=True)).left
+                # The caller has a group's own lock. What is over leaves what came afterwards in the store.
+                waiting = self._entries.groups_alone() if going.purge(at).user_id else nullcontext()
+                async with waiting:  # until what is being written to a group is written
+                    done = await self._personal.disk(
+                        going.purge(at), local=None if unfinished else True, elsewhere=True
+                    )
+                left = done.left
                 self._personal.done(going.purge(at))
             if left:
                 raise MemoryFault(f"{subject}: this machine still has what was erased: {'; '.join(left)}")
