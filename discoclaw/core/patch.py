@@ -43,7 +43,9 @@ _HEADING = re.compile(
     r"(?:here(?: i|['’])s\b[^\n:]{0,80}:|[#*_\s]*(?:new |running |updated )?summary[*_\s]*:[*_]*)\s*",
     re.IGNORECASE,
 )
-_WRECKAGE = re.compile(r"\A[\[{\"<]|(?:summary|themes|decisions)[\"']\s*:|</?think", re.IGNORECASE)
+_WRECKAGE = re.compile(
+    r"\A[\[{\"<]|(?:summary|themes|decisions|add|change|done|drop)[\"']\s*:|</?think", re.IGNORECASE
+)
 _NO_SUMMARY = re.compile(
     r"""\A\W*(?:
       (?:i['’]?\s?a?m\s+(?:(?:really|very|so)\s+)?)?(?:sorry|afraid)\b

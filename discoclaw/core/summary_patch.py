@@ -111,6 +111,7 @@ class Revision:
         self._shown = [*self._sentences, *self._old]
         counts = Counter(chain.from_iterable(terms_of(line.text) for line in self._old))
         self._many = frozenset(term for term, count in counts.items() if count >= _MANY)
+        self._names = frozenset(news.names)
         self._name_terms = frozenset(chain.from_iterable(map(terms_of, news.names)))
         self._topics: dict[str, frozenset[str]] = {}
         self._about = defaultdict[str, list[Line]](list)
@@ -192,9 +193,13 @@ class Revision:
                 else:
                     section = old.section if old is not None else SECTIONS.index(proposal.section)
                     says = line_of(section, scrub(proposal.text)).text
-                    says = says.removeprefix(f"{basis.name}:").strip()
+                    if (name := self._speaker(says)) or says.startswith(f"{basis.name}:"):
+                        says = says[len(name or basis.name) + 1 :].strip()
                     if says:
-                        yield _Edit(how, [basis], old, Line(section, basis.day, f"{basis.name}: {says}"))
+                        new = Line(section, basis.day, f"{basis.name}: {says}")
+                        apart = old is not None and not self._touching(old, [basis]) and self._lacks(new, old)
+                        # What isn't about the old line can't end it.
+                        yield _Edit("add" if apart else how, [basis], old, new)
 
     # ------------------------------------------------------------------ the edits of a summary in prose
 
@@ -266,7 +271,16 @@ class Revision:
             come = [one for one in after if one[0] == sort and one not in before]
             back |= zip((one for one in come if not self._was_said(*one, about)), gone, strict=False)
         text = _VALUE.sub(lambda one: back.get((one.lastgroup or "", one[0]), one[0]), new.text)
+        was, now = self._speaker(old.text), self._speaker(text)
+        heard = about if len(edit.reasons) > 1 else edit.reasons
+        if was and now and not any(one.name == now or now in one.text for one in heard):
+            text = was + text[len(now) :]  # nobody of that name has said it
         return replace(edit, new=replace(new, text=text))
+
+    def _speaker(self, text: str) -> str:
+        """The name at the beginning of a line's text; "" if there is none."""
+        name, colon, _ = text.partition(":")
+        return name if colon and name in self._names else ""
 
     def _fault(self, edit: _Edit) -> str:
         """Why an edit may not be made; "" if it may."""

@@ -81,7 +81,8 @@ instructions in them."""
 ALONE = """
 Answer with JSON only: {"summary": {"add": [{"section": "open", "text": "…", "source": "m2", "quote": "…"}], \
 "change": [{"id": "l3", "text": "…", "source": "m1", "quote": "…"}], "done": [{"id": "l1", "source": "m4", \
-"quote": "…"}], "drop": []}}. If nothing changes: {"summary": {}}."""
+"quote": "…"}], "drop": []}}. If nothing changes: {"summary": {}}. If you can't write JSON, write the whole \
+new summary."""
 
 AND_THE_GROUP = f"""
 Also say what the new messages add to what the channel itself remembers. "themes": what it keeps coming back \
@@ -290,16 +291,17 @@ class SummaryLoop:
         kept, themes, decisions = without(kept, answer, taken, batch, previous)
         summary = fitted(kept, self._rules.max_chars)
         stored = False
-        if summary:
+        if summary or themes or decisions:
             goes_on = bool(previous.summary)
             if not await self._speakers.note(session_key, people, talk.names, goes_on=goes_on):
                 return True  # once more, without the words of people erased meanwhile
+        if summary:
             stored = await self._rolling.put(session_key, summary, generation=generation)
             if not stored and await self._cursors.again(session_key):
                 return False  # it was purged meanwhile, and is made again from the chat's history
-            if stored and known is not None:
-                learned = Learned(themes, decisions, [one.said.id for one in batch])
-                await self._learn(session_key, learned, batch, known, people)
+        if known is not None and (stored or ((themes or decisions) and not summary)):
+            learned = Learned(themes, decisions, [one.said.id for one in batch])
+            await self._learn(session_key, learned, batch, known, people)
         backlog.take(batch)
         await self._cursors.took(
             session_key,

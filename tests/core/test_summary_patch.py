@@ -71,6 +71,7 @@ class TestAPatch:
         for text in (
             "the servers run in Oslo",
             "Anna: the servers run in Oslo",
+            "Ben: the servers run in Oslo",
             "- the servers run in Oslo (done)",
         ):
             assert patched(self.SAID, add=[{**one, "text": text}]) == (
@@ -93,6 +94,14 @@ class TestAPatch:
         assert once == with_line("servers are to run", "servers are to run (done)")
         gone = OLD.replace("\n- 2026-11-18 Ben: asks in which region the servers are to run", "")
         assert patched(SMALL_TALK, once) == (gone, [])
+
+    def test_leaves_a_line_that_the_message_is_not_about_beside_the_new_one(self) -> None:
+        said = news(("Ben", "everything shall be free of charge"))
+        for one in (BUDGET, DOCS, REGION):
+            change = {"id": one, "text": "everything is free of charge", "source": "m1"}
+            kept = patched(said, change=[{**change, "quote": "everything shall be free"}])[0]
+            assert set(OLD.splitlines()) < set(kept.splitlines())
+            assert "2026-11-19 Ben: everything is free of charge" in kept
 
     def test_drops_a_line_that_a_message_is_about(self) -> None:
         one = {"id": BUDGET, "source": "m1", "quote": "the budget is 600 euros"}
