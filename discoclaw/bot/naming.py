@@ -1,6 +1,6 @@
 """Which memory somebody means: the questions about it, with their buttons and menus, as values.
 
-`commands/choosing` asks, and `buttons` takes the presses.
+`bot/commands/call` asks, and `buttons` takes the presses.
 """
 
 import re

@@ -7,8 +7,9 @@ messages by the words they share. One set of rules then decides, whichever way a
 
 - It rests on a new message. Only what is over needs none: a line under Now of an earlier day may leave, and
   one whose date has passed may be marked as done.
-- A line changes only if a message has something of what is new in it. Numbers, dates and links that nobody
-  said are the old ones again.
+- A line changes only if a message has something of what is new in it. Numbers, dates, links and speakers
+  that nobody said are the old ones again. The old line stays beside one that says little of what it was
+  about, in a patch if the message isn't about it either.
 - A new line has no number or link that nobody said, unless a message is about it, and doesn't only repeat an
   old line.
 - A line goes only if a message shares a word with it. What was done in the old summary goes by itself.
@@ -193,8 +194,8 @@ class Revision:
                 else:
                     section = old.section if old is not None else SECTIONS.index(proposal.section)
                     says = line_of(section, scrub(proposal.text)).text
-                    if (name := self._speaker(says)) or says.startswith(f"{basis.name}:"):
-                        says = says[len(name or basis.name) + 1 :].strip()
+                    if _speaker(says) in {*self._names, basis.name}:
+                        says = says.partition(":")[2].strip()
                     if says:
                         new = Line(section, basis.day, f"{basis.name}: {says}")
                         apart = old is not None and not self._touching(old, [basis]) and self._lacks(new, old)
@@ -271,16 +272,12 @@ class Revision:
             come = [one for one in after if one[0] == sort and one not in before]
             back |= zip((one for one in come if not self._was_said(*one, about)), gone, strict=False)
         text = _VALUE.sub(lambda one: back.get((one.lastgroup or "", one[0]), one[0]), new.text)
-        was, now = self._speaker(old.text), self._speaker(text)
+        was, now = _speaker(old.text), _speaker(text)
         heard = about if len(edit.reasons) > 1 else edit.reasons
-        if was and now and not any(one.name == now or now in one.text for one in heard):
+        said = any(one.name == now or now in one.text for one in heard)
+        if not said and {was, now} <= self._names:
             text = was + text[len(now) :]  # nobody of that name has said it
         return replace(edit, new=replace(new, text=text))
-
-    def _speaker(self, text: str) -> str:
-        """The name at the beginning of a line's text; "" if there is none."""
-        name, colon, _ = text.partition(":")
-        return name if colon and name in self._names else ""
 
     def _fault(self, edit: _Edit) -> str:
         """Why an edit may not be made; "" if it may."""
@@ -359,7 +356,7 @@ class Revision:
             return not self._is_news(old, line, self._about_it(old, self._messages))
         return not self._is_said(line) and any(
             one.date == line.date
-            and _speaker(one) == _speaker(line)
+            and _speaker(one.text) == _speaker(line.text)
             and self._likeness(one, line) >= _ALIKE_THEN
             for one in self._near(line)
         )
@@ -422,8 +419,9 @@ def _numbers(text: str) -> frozenset[str]:
     return frozenset(_NO_DIGIT.sub("", one[0]) for one in _VALUE.finditer(text) if one["number"])
 
 
-def _speaker(line: Line) -> str:
-    return line.text.partition(":")[0]
+def _speaker(text: str) -> str:
+    """Whose name a line's text begins with, before its colon."""
+    return text.partition(":")[0]
 
 
 @lru_cache(maxsize=2_048)
