@@ -6,28 +6,34 @@ because others may have changed or erased it. A turn goes on without memory, as 
 what is to be learned waits. Touch is back once the store answers quickly and everything that changed
 meanwhile was let go of. A process that others replaced meanwhile (`postgres/processes`) writes nothing more,
 loses its leases, and ends.
+
+Leases keep processes apart, not the tasks of one process: these share the lease until the last of them
+leaves. A process has a lease until it gives it back, or is replaced: then it loses all, the store refuses
+what it writes, and the tasks inside are cancelled, because no store can refuse what they send to Discord.
 """
 
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from discoclaw.core.errors import LeaseLost, MemoryFault, faulting
 from discoclaw.core.ports import ALONE, Processes
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.leases import Leases
 from discoclaw.memory.stores import shared
-from discoclaw.store.files import in_thread, read_in_thread
+from discoclaw.store.files import in_thread, read_in_thread, to_its_end
 from discoclaw.store.port import Disk
-from discoclaw.store.sharing import Claimed, Page, Presence, State, seconds
+from discoclaw.store.sharing import Presence, seconds
 from discoclaw.store.threads import Threads
 
 if TYPE_CHECKING:
-    from discoclaw.store.postgres.processes import ProcessRows
+    from discoclaw.store.postgres.processes import Claimed, Page, ProcessRows
     from discoclaw.store.postgres.tables import Seen
 
 log = logging.getLogger(__name__)
@@ -40,8 +46,9 @@ LONGEST_PAUSE_S = 2.0
 """The pause while the store does not answer: it doubles up to this."""
 ANSWER_S = 2.0
 """How long a turn waits for the store: as long as for a disk."""
-LOOK_S, LONGEST_LOOK_S = 0.1, 1.0
-"""How often one looks whether all processes let go of something."""
+LOOK_S, LONGEST_LOOK_S = 0.05, 1.0
+"""How often one looks whether a lease is free, or all processes let go of something: a second is little
+beside the five until a dead process is known to be dead."""
 WARN_S = 10.0
 PRUNE_S = 60.0
 PRUNING = "pruning"
@@ -73,16 +80,15 @@ class SharedProcesses:
         self._texts = texts
         self._changes = changes
         self._kind = kind
-        self._back = asyncio.Event()
-        """Set while we are in touch."""
-        self._back.set()
-        self._leases = Leases(rows, presence, self._back)
-        self._asking = Asking(rows.claim, answer_s=ANSWER_S)
+        self._leases = _Leases(rows, presence)
+        self._next: _Question | None = None
+        """What turns ask while the store is being asked: all of it at once, as soon as it has answered."""
+        self._asking = asyncio.Lock()
+        self._askers = Threads(1)
         self._beat_s, self._poll_s = min(BEAT_S, rows.lease_s / 5), min(POLL_S, rows.lease_s / 5)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads = [threading.Thread(target=one, daemon=True) for one in (self._live, self._follow)]
-        self._beat_now, self._read_now = threading.Event(), threading.Event()
-        self._leaving = False
+        self._beat_now, self._leaving = threading.Event(), threading.Event()
         self._settled = threading.Event()
         """Set while we are in touch, or never will be again; for threads."""
         self._owed: dict[str, object] = {}
@@ -90,7 +96,7 @@ class SharedProcesses:
         self._dropping: set[asyncio.Task[Any]] = set()
 
         self._position, self._fed = 0, 0.0
-        """Where we are in the list of changes; see `State`."""
+        """Where we are in the list of changes, and the database's time of the page that said so (s)."""
         self._beaten_at = self._lost_at = 0.0
         """When the newest beat that counted was sent, and when touch was lost the last time: what was read
         before that is no longer enough to be in touch again."""
@@ -104,10 +110,9 @@ class SharedProcesses:
         """Register. Raises MemoryFault if the store cannot be reached."""
         sent = seconds()
         try:
-            process, state = await in_thread(self._rows.enter, self._kind)
+            process, self._position, self._fed = await in_thread(self._rows.enter, self._kind)
         except OSError as error:
             raise MemoryFault(str(error)) from error
-        self._position, self._fed, _ = state
         self._count_on_us(sent)
         self._presence.process = process
         self._loop = asyncio.get_running_loop()
@@ -123,9 +128,8 @@ class SharedProcesses:
     async def close(self) -> None:
         """Leave the store: others can have our leases at once. May be called again."""
         self._leases.close()
-        self._leaving = True
+        self._leaving.set()
         self._beat_now.set()
-        self._read_now.set()
         for thread in self._threads:
             if thread.is_alive():
                 await in_thread(thread.join, LEAVE_S)
@@ -167,11 +171,10 @@ class SharedProcesses:
             self._lose(f"this process was not heard from for {self._rows.lease_s:g} s")
             return None
         try:
-            found = await self._asking.claimed(message, about)
+            found = await self._claimed(message, about)
             changed = self._texts.differing({name: found.versions[name] for name in about})
             dropping = asyncio.create_task(self._renewed(changed, set(about)))
-            self._dropping.add(dropping)
-            dropping.add_done_callback(self._dropped)
+            self._counted(dropping)
             await asyncio.wait([dropping], timeout=ANSWER_S)
             if not dropping.done():
                 raise TimeoutError(f"what others changed could not be read within {ANSWER_S:g} s")
@@ -184,9 +187,37 @@ class SharedProcesses:
             return None
         return message is None or message in found.messages
 
-    def _dropped(self, task: "asyncio.Task[Any]") -> None:
-        self._dropping.discard(task)
-        task.cancelled() or task.exception()  # retrieved, also if nobody waits for it any more
+    async def _claimed(self, message: int | None, names: Collection[str]) -> "Claimed":
+        """Claim a message, if one is given, and get the versions of texts; others may be in the answer too.
+
+        Raises OSError, of which TimeoutError, and LeaseLost.
+        """
+        if (question := self._next) is None:
+            question = self._next = _Question()
+            question.answer = asyncio.create_task(self._answer_to(question), name="claims")
+            question.answer.add_done_callback(_retrieve)
+        question.names.update(names)
+        if message is not None:
+            question.messages.add(message)
+        return await asyncio.shield(question.answer)
+
+    async def _answer_to(self, question: "_Question") -> "Claimed":
+        async with self._asking:
+            self._next = None
+            # Ordered, so that two processes that claim the same messages do not wait for each other.
+            asked = self._askers.submit(self._rows.claim, sorted(question.messages), question.names)
+            waiting = asyncio.wrap_future(asked)
+            waiting.add_done_callback(_retrieve)
+            await asyncio.wait([waiting], timeout=ANSWER_S)
+        if not asked.done():  # whatever the event loop knows by now: it may be busy for longer than that
+            raise TimeoutError(f"it did not answer within {ANSWER_S:g} s")
+        return asked.result()
+
+    def _counted(self, task: "asyncio.Task[Any]") -> None:
+        """Have `settle` wait for a task that lets go of texts."""
+        self._dropping.add(task)
+        task.add_done_callback(self._dropping.discard)
+        task.add_done_callback(_retrieve)
 
     async def _renewed(self, names: Collection[str], about: set[str] | None = None) -> None:
         """Have all parts let go of texts, and of those that were read anew by some of them only.
@@ -205,10 +236,10 @@ class SharedProcesses:
     # ------------------------------------------------------------------ leases
 
     def lease(self, name: str) -> AbstractAsyncContextManager[None]:
-        return self._leases.lease(name)
+        return _Entry(self._leases, name, waits=True)
 
     def free(self, name: str) -> AbstractAsyncContextManager[bool]:
-        return self._leases.free(name)
+        return _Entry(self._leases, name, waits=False)
 
     async def holders(self, prefix: str) -> Mapping[str, str]:
         with faulting("who else uses the store is not known"):
@@ -230,10 +261,10 @@ class SharedProcesses:
     def _live(self) -> None:
         """Say each second that this process lives. An event loop that hangs for long is busy, not dead."""
         pause_s = self._beat_s
-        while not self._leaving:
+        while not self._leaving.is_set():
             sent = seconds()
             try:
-                if not self._rows.beat(State(self._position, self._fed, self._leases.waiting())):
+                if not self._rows.beat(self._position, self._fed, list(self._leases.waiting)):
                     self._presence.away = self._presence.stale = True
                     assert self._loop is not None
                     with suppress(RuntimeError):  # it has ended
@@ -274,7 +305,7 @@ class SharedProcesses:
         """Let go of what the others changed, as long as we live; after a loss we are then in touch again."""
         assert self._loop is not None
         pause_s, trouble, pruned_at = self._poll_s, "", seconds()
-        while not (self._leaving or self._replaced or self._loop.is_closed()):
+        while not (self._leaving.is_set() or self._replaced or self._loop.is_closed()):
             sent = seconds()
             try:
                 page = self._rows.page(self._position)
@@ -284,7 +315,11 @@ class SharedProcesses:
                     self._position, self._fed = page.position, page.read_at
                 if seconds() - pruned_at >= PRUNE_S:
                     pruned_at = seconds()
-                    self._prune()
+                    try:  # to keep the tables small, if no other process does it
+                        if self._rows.take(PRUNING) and self._rows.prune():
+                            self._rows.hide()
+                    except OSError as error:  # the next erasing does it
+                        log.warning("some names of texts that were erased are left: %s", error)
                 pause_s, trouble = self._poll_s, ""
             except (OSError, MemoryFault) as error:
                 pause_s, trouble = min(pause_s * 2, LONGEST_PAUSE_S), str(error)
@@ -294,15 +329,14 @@ class SharedProcesses:
             if not self._presence.in_touch:
                 with suppress(RuntimeError):  # the loop has ended
                     self._loop.call_soon_threadsafe(self._lose, trouble or "it answers too slowly")
-            self._read_now.wait(pause_s)
+            self._leaving.wait(pause_s)
         self._rows.feed.close()
 
-    async def _apply(self, page: Page, sent: float) -> None:
+    async def _apply(self, page: "Page", sent: float) -> None:
         """Let go of what a page names, which was asked for at a time. Raises OSError and MemoryFault."""
         task = asyncio.current_task()
         assert task is not None
-        self._dropping.add(task)
-        task.add_done_callback(self._dropped)
+        self._counted(task)
         if self._presence.stale:
             # A turn would not wait that long; and the store has to take writes again, and not only reads.
             if seconds() - sent > ANSWER_S or self._beaten_at < self._lost_at:
@@ -316,12 +350,11 @@ class SharedProcesses:
         except (OSError, MemoryFault) as error:
             log.warning("what other processes changed could not be let go of: %s", error)
             raise
-        self._position, self._fed = max(self._position, page.position), page.read_at
+        self._position, self._fed = page.position, page.read_at
         if page.names:  # somebody may be waiting for that
             self._beat_now.set()
         if self._presence.stale and sent >= self._lost_at and not self._replaced:
             self._presence.stale = False
-            self._back.set()
             self._settled.set()
             if self._away_since is not None:
                 log.warning("in touch with the store again, after %.1f s", seconds() - self._away_since)
@@ -337,77 +370,153 @@ class SharedProcesses:
         if self._away_since is None:
             self._away_since = min(seconds(), self._presence.until - self._rows.lease_s)
             self._noticed_at = seconds()
-            self._back.clear()
             self._settled.clear()
             log.warning("out of touch with the store: %s; answering without memory until it is back", why)
             self._changes.out_of_touch()
-
-    def _prune(self) -> None:
-        """Keep the tables small, if no other process does it. Blocking."""
-        try:
-            if self._rows.take(PRUNING) and self._rows.prune():
-                self._rows.hide()
-        except OSError as error:  # the next erasing does it
-            log.warning("some names of texts that were erased are left: %s", error)
-
-
-# ---------------------------------------------------------------------- questions of turns
 
 
 @dataclass(eq=False, slots=True)
 class _Question:
     """The questions of several turns: messages to claim, and texts of which they need the version."""
 
-    answer: "asyncio.Future[Claimed]"
     messages: set[int] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+    answer: "asyncio.Task[Claimed]" = field(init=False)
 
 
-class Asking:
-    """Asks with `ask`, which blocks. The store has to answer a statement within `answer_s`."""
+def _retrieve(done: "asyncio.Future[Any]") -> None:
+    """Look at an outcome, so that asyncio doesn't log an error for which nobody waits any more."""
+    done.cancelled() or done.exception()
 
-    def __init__(
-        self, ask: Callable[[Collection[int], Collection[str]], Claimed], *, answer_s: float
-    ) -> None:
-        self._ask = ask
-        self._answer_s = answer_s
-        self._threads = Threads(1)
-        self._next: _Question | None = None
-        self._task: asyncio.Task[None] | None = None
 
-    async def claimed(self, message: int | None, names: Collection[str]) -> Claimed:
-        """Claim a message, if one is given, and get the versions of texts; others may be in the answer too.
+# ---------------------------------------------------------------------- leases
 
-        Raises OSError, of which TimeoutError.
-        """
-        if self._next is None:
-            self._next = _Question(asyncio.get_running_loop().create_future())
-        question = self._next
-        question.names.update(names)
-        if message is not None:
-            question.messages.add(message)
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="claims")
-        return await asyncio.shield(question.answer)
 
-    async def _run(self) -> None:
-        try:
-            while (question := self._next) is not None:
-                self._next = None
+class _Lease:
+    """A lease, and the tasks inside, each as often as it entered; none has it while that is empty."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lock = asyncio.Lock()
+        """Held while the store is asked about this lease, so that nobody enters while it is given back."""
+        self.tasks: Counter[asyncio.Task[Any]] = Counter()
+
+
+class _Leases:
+    """All leases of this process."""
+
+    def __init__(self, rows: "ProcessRows", presence: Presence) -> None:
+        self._rows = rows
+        self._presence = presence
+        self._known: WeakValueDictionary[str, _Lease] = WeakValueDictionary()
+        self.waiting: Counter[str] = Counter()
+        """The names of those that we wait for. For any thread."""
+        self._returning: set[asyncio.Task[None]] = set()
+        self._cancelled: set[asyncio.Task[Any]] = set()
+        self.ended = False
+
+    def end(self) -> None:
+        """Lose all leases for good; whoever waits for one gets LeaseLost."""
+        self.ended = True
+        inside = {task for one in self._known.values() for task in one.tasks}
+        self._cancelled |= {task for task in inside if task.cancel("its lease was lost")}
+
+    def close(self) -> None:
+        """Give no lease back any more: the process leaves, and its leases and claims end at one moment."""
+        for task in self._returning:
+            task.cancel()
+        self._known.clear()
+
+    async def entered(self, name: str, task: "asyncio.Task[Any]") -> _Lease | None:
+        """Take a lease for a task, or share the one we have; None if that cannot be now."""
+        one = self._known.setdefault(name, _Lease(name))
+        async with one.lock:
+            if not one.tasks:
+                if self.ended or not self._presence.answers:
+                    return None
                 try:
-                    question.answer.set_result(await self._answered(question))
-                except Exception as error:  # noqa: BLE001 - it is raised where the answer is awaited
-                    question.answer.set_exception(error)
-                    question.answer.exception()  # retrieved, also if nobody waits for it any more
-        finally:
-            self._task = None
+                    if not await in_thread(self._rows.take, name) or self.ended:
+                        return None
+                except (OSError, LeaseLost) as error:
+                    log.debug("the lease %r could not be taken: %s", name, error)
+                    return None
+                except asyncio.CancelledError:
+                    self._return_later(one)  # it may have been taken
+                    raise
+            one.tasks[task] += 1
+            return one
 
-    async def _answered(self, question: _Question) -> Claimed:
-        # Ordered, so that two processes that claim the same messages do not wait for each other.
-        asked = self._threads.submit(self._ask, sorted(question.messages), question.names)
-        waiting = asyncio.wrap_future(asked)
-        waiting.add_done_callback(lambda late: late.cancelled() or late.exception())
-        await asyncio.wait([waiting], timeout=self._answer_s)
-        if not asked.done():  # whatever the event loop knows by now: it may be busy for longer than that
-            raise TimeoutError(f"it did not answer within {self._answer_s:g} s")
-        return asked.result()
+    async def left(self, one: _Lease, task: "asyncio.Task[Any]") -> None:
+        """A task leaves, and the last one gives the lease back."""
+        async with one.lock:
+            one.tasks[task] -= 1
+            one.tasks += Counter()
+            if one.tasks or self.ended or one.name not in self._known:
+                return
+            try:
+                await in_thread(self._rows.release, one.name)
+            except OSError:
+                self._return_later(one)
+
+    def lost(self, task: "asyncio.Task[Any]", cancelled_before: int, error: BaseException | None) -> bool:
+        """Whether a task that leaves with this error has lost its leases, and not been cancelled beside."""
+        if isinstance(error, asyncio.CancelledError):
+            return task in self._cancelled and task.uncancel() <= cancelled_before
+        return error is None and self.ended
+
+    def _return_later(self, one: _Lease) -> None:
+        """Give a lease back as soon as the store answers, unless it was taken again meanwhile."""
+
+        async def returned() -> None:
+            while not self.ended:
+                async with one.lock:
+                    if one.tasks:
+                        return
+                    with suppress(OSError):
+                        await in_thread(self._rows.release, one.name)
+                        return
+                await asyncio.sleep(LONGEST_LOOK_S)
+
+        task = asyncio.create_task(returned(), name=f"returns {one.name}")
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+
+
+class _Entry(AbstractAsyncContextManager[Any]):
+    """One entering of a lease. No generator, because what waits in one can't be told from what works."""
+
+    def __init__(self, leases: _Leases, name: str, *, waits: bool) -> None:
+        self._leases = leases
+        self._name = name
+        self._waits = waits
+
+    async def __aenter__(self) -> bool:
+        task = asyncio.current_task()
+        assert task is not None
+        leases, name, pause_s = self._leases, self._name, LOOK_S
+        while (one := await leases.entered(name, task)) is None and self._waits:
+            if leases.ended:
+                raise LeaseLost(f"this process gets no lease any more, and so not {name!r}")
+            leases.waiting[name] += 1
+            try:
+                await asyncio.sleep(pause_s)
+            finally:
+                leases.waiting[name] -= 1
+                leases.waiting += Counter()  # forgets what nobody waits for
+            pause_s = min(pause_s * 1.5, LONGEST_LOOK_S)
+        self._lease, self._task, self._before = one, task, task.cancelling()
+        return one is not None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lease is None:
+            return
+        try:
+            await to_its_end(self._leases.left(self._lease, self._task))
+        except asyncio.CancelledError as cancelled:
+            if not self._leases.lost(self._task, self._before, cancelled):
+                raise
+            error = None
+        if self._leases.lost(self._task, self._before, error):
+            raise LeaseLost(f"another process may have the lease {self._name!r} by now") from None

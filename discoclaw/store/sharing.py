@@ -1,12 +1,11 @@
-"""Several processes on one store: may this one write and use its RAM, and what do they say to each other?
+"""Several processes on one store: may this one write and use its RAM, and who are the others?
 
 The store checks inside each transaction that the process still counts, so one that was stopped can't commit
-what another one does by now. A *position* is one in the list of changes: whoever stands there has let go of
-all that was changed before. Knows nothing about databases; the rows are in `postgres/processes`.
+what another one does by now. Knows nothing about databases; the rows are in `postgres/processes`.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -43,37 +42,6 @@ class Presence:
 
 SHARDS: Final = "shard/"
 """How the names of the leases for Discord's shards begin."""
-
-
-class State(NamedTuple):
-    """The state that a process tells the others with each beat.
-
-    It has let go of all that transactions below `position` changed; `fed` is the database's time of the
-    reading that said so (seconds). `waits` are the leases it waits for.
-    """
-
-    position: int
-    fed: float
-    waits: Sequence[str] = ()
-
-
-class Page(NamedTuple):
-    """The texts that others changed since a position, with their versions, and the position after that.
-
-    `complete` is False if changes since then were removed meanwhile: any text may have changed.
-    """
-
-    names: dict[str, int]
-    position: int
-    read_at: float
-    complete: bool = True
-
-
-class Claimed(NamedTuple):
-    """The messages that are this process's by now, and the versions of texts (0: it does not exist)."""
-
-    messages: Collection[int]
-    versions: Mapping[str, int]
 
 
 class ProcessState(NamedTuple):

@@ -15,7 +15,6 @@ from discoclaw import __version__
 from discoclaw.cli.main import cli
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.postgres.disk import PostgresDisk
-from discoclaw.store.sharing import State
 from tests.cli.shell import OURS, Runner, Shell
 from tests.memory.kit import ANN, Clock, remember
 from tests.memory.sharing import process
@@ -57,7 +56,7 @@ def disk(prepared_database: str) -> Iterator[PostgresDisk]:
 def member(disk: PostgresDisk, *leases: str) -> int:
     """A process that counts as alive for ever."""
     rows = disk.rows(3600.0)
-    disk.presence.process, _ = rows.enter("bot")
+    disk.presence.process, *_ = rows.enter("bot")
     assert all(rows.take(name) for name in leases)
     rows.beating.close()
     return disk.presence.process
@@ -104,7 +103,7 @@ def test_the_processes_of_a_shared_store(shell: Shell, prepared_database: str, d
     with disk.database.connection() as db:
         now = db.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
     assert now is not None
-    assert rows.beat(State(0, now[0], ["mirror"]))
+    assert rows.beat(0, now[0], ["mirror"])
     rows.beating.close()
     result = run(shell, DISCOCLAW_STORE=prepared_database)
     assert (result.exit_code, result.stderr.count("\n")) == (0, 1)  # of the fixture's files beside it

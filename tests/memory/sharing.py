@@ -72,7 +72,7 @@ def registered(url: str) -> Iterator[tuple[PostgresDisk, ProcessRows]]:
     disk = PostgresDisk(url)
     disk.open()
     rows = disk.rows(3600.0)
-    disk.presence.process, _ = rows.enter("bot")
+    disk.presence.process, *_ = rows.enter("bot")
     try:
         yield disk, rows
     finally:

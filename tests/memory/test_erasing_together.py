@@ -22,7 +22,6 @@ from discoclaw.memory.erasing import erase as erasing_erase
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.store.files import in_thread
-from discoclaw.store.sharing import State
 from tests.memory.kit import NOW, REPOSITORY, Clock, remember, texts
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
 from tests.memory.sharing import LEASE_S, registered, silenced, until
@@ -405,7 +404,7 @@ class TestAProcessThat:
             await here.remember(ANNS, WORDS)
             with registered(prepared_database) as (dead, rows):
                 assert all(rows.take(name) for name in (f"facts/{ANNS}", "shard/0/2"))
-                assert rows.beat(State(0, 0.0, [f"summary/discord:dm:{ANNS}"]))
+                assert rows.beat(0, 0.0, [f"summary/discord:dm:{ANNS}"])
                 silenced(prepared_database, dead.presence.process)
             await here.memory.erase(ANN)
             assert ANNS.encode() not in shared.dump()

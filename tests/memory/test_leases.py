@@ -15,7 +15,6 @@ from discoclaw.core.errors import LeaseLost
 from discoclaw.store.postgres.connection import Connection, Database, as_ours
 from discoclaw.store.postgres.processes import ProcessRows
 from discoclaw.store.postgres.schema import prepare
-from discoclaw.store.sharing import State
 
 if TYPE_CHECKING:
     from tests.servers.postgres import Postgres
@@ -49,7 +48,7 @@ class Steps:
         for _ in range(count):
             database = Database(url)
             one = One(database, ProcessRows(database, LEASE_S))
-            database.presence.process, _ = one.rows.enter("bot")
+            database.presence.process, *_ = one.rows.enter("bot")
             self.all.append(one)
             self.live_long(one, "")
 
@@ -120,7 +119,7 @@ class Steps:
 
     def beat(self, one: One, name: str) -> None:
         counted, silent, lived = self.counts(one), self.silent(one), self.lived_long(one)
-        assert one.rows.beat(State(0, 0.0)) == counted
+        assert one.rows.beat(0, 0.0) == counted
         if counted:
             assert not self.silent(one)
             assert self.lived_long(one) == (lived and not silent)

@@ -97,7 +97,7 @@ class TestTheTables:
             older.execute("INSERT INTO leases (name, process, epoch) VALUES ('mirror', 1, 1)")
             disk.open()
             rows = disk.rows(3600.0)
-            disk.presence.process, _ = rows.enter("bot")
+            disk.presence.process, *_ = rows.enter("bot")
             fence = "SELECT fence(1, '{mirror}', '{1}', 2.0)"
             older.execute(fence)
             assert not rows.take("mirror")

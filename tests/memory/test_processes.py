@@ -11,7 +11,7 @@ import pytest
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.memory import processes
 from discoclaw.store.port import NO_LOG
-from discoclaw.store.sharing import State, seconds
+from discoclaw.store.sharing import seconds
 from tests.memory.sharing import LEASE_S, One, lived_long, process, registered, silenced, until
 from tests.servers.line import Line
 from tests.servers.postgres import Postgres
@@ -359,7 +359,7 @@ def test_what_a_silent_process_has_is_free_once_another_one_replaced_it(prepared
         assert other.take("mirror")
         assert other.claim([1], []).messages
         assert other.take("shard/0/2")
-        assert not rows.beat(State(0, 0.0))
+        assert not rows.beat(0, 0.0)
         for act in (lambda: rows.take("other"), lambda: rows.claim([2], [])):
             with pytest.raises(LeaseLost):
                 act()

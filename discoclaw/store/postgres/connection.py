@@ -93,7 +93,7 @@ class Connection(psycopg.Connection[Row]):
 class Database:
     """A database, and the connections to it. `presence` is what this process is to it (`store/sharing`)."""
 
-    def __init__(self, url: str, *, most: int = MOST) -> None:
+    def __init__(self, url: str, *, most: int = MOST, silence_s: float = _SILENCE_S) -> None:
         try:
             given = conninfo_to_dict(url)
         except psycopg.ProgrammingError:  # whose text may show the password
@@ -105,6 +105,7 @@ class Database:
         self.place = _place(given)
         self.where = f"PostgreSQL {self.place}"
         self._address = make_conninfo("", **(_PARAMETERS | given))
+        self._silence_s = silence_s
         self._free = threading.BoundedSemaphore(most)
         self._most = most
         self._idle: list[Connection] = []
@@ -113,6 +114,13 @@ class Database:
 
     def __repr__(self) -> str:
         return f"Database({self.where})"
+
+    def beside(self, silence_s: float) -> "Database":
+        """The database for one thread that waits for nothing else this process does, and is never fenced.
+
+        `silence_s` is how long it waits for an answer.
+        """
+        return Database(self._address, most=1, silence_s=silence_s)
 
     # ------------------------------------------------------------------ transactions
 
@@ -133,6 +141,15 @@ class Database:
                     raise
             with self.connection(spare=spare) as db:
                 return work(db)
+
+    def rows(self, query: str, given: Any = (), *, spare: bool = False) -> list[Row]:
+        """The rows of one statement, none of one that returns none; it runs as `read` says."""
+
+        def work(db: Connection) -> list[Row]:
+            found = db.execute(query, given)
+            return found.fetchall() if found.description else []
+
+        return self.read(work, spare=spare)
 
     def write(self, work: Callable[[Connection], T], *, fenced: bool = True) -> T:
         """Let `work` write in one transaction. It may run twice; its last statement is followed by the fence.
@@ -221,6 +238,7 @@ class Database:
         """A new connection beside the pool; its owner closes it. Raises OSError."""
         with as_ours(self.where):
             db = Connection.connect(self._address, autocommit=True)
+        db.silence_s = self._silence_s
         try:
             with as_ours(self.where):
                 if (version := db.info.server_version) < OLDEST * 10_000:

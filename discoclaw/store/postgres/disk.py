@@ -57,8 +57,8 @@ class PostgresDisk(Disk):
     def versions(self, names: Collection[str]) -> dict[str, int]:
         """The versions of these texts now; 0 for one that does not exist. Raises OSError."""
         about = {"names": list(names)}
-        found = self.tables.read(lambda db: db.execute(processes.VERSIONS, about).fetchall())
-        return dict.fromkeys(names, 0) | dict(found)
+        self.tables.prepare()
+        return dict.fromkeys(names, 0) | dict(self.database.rows(processes.VERSIONS, about))
 
     def rows(self, lease_s: float) -> ProcessRows:
         """The rows by which its processes know about each other."""
@@ -142,10 +142,10 @@ class PostgresDisk(Disk):
         self.tables.prepare()
         with pinned(self.database, "BEGIN") as database:
             # No process of the bot begins until the transaction ends.
-            database.read(lambda db: db.execute("LOCK TABLE processes IN SHARE ROW EXCLUSIVE MODE"))
+            database.rows("LOCK TABLE processes IN SHARE ROW EXCLUSIVE MODE")
             query = "SELECT host, pid FROM members WHERE until > clock_timestamp()"
-            if (alive := database.read(lambda db: db.execute(query).fetchone())) is not None:
-                raise Refused(f"process {alive[1]} on {alive[0]} uses the database; stop all processes first")
+            for host, pid in database.rows(query):
+                raise Refused(f"process {pid} on {host} uses the database; stop all processes first")
             whole = PostgresDisk(database)
             if any(size for _, size in whole.ledgers.by_age()):
                 raise Refused(f"{self.database.where} has memories already; nothing was written to it")
@@ -155,7 +155,7 @@ class PostgresDisk(Disk):
                 else:
                     whole.documents("").write(name, content)
             if tables:
-                if database.read(lambda db: db.execute("SELECT FROM archive_entries LIMIT 1").rowcount):
+                if database.rows("SELECT FROM archive_entries LIMIT 1"):
                     raise Refused(f"{self.database.where} has an archive already; nothing was written to it")
                 database.read(lambda db: _copy_in(db, tables))
             database.read(schema.settle_in)
@@ -180,8 +180,7 @@ class _Ledgers(Ledgers):
         now: Mark = {"position": found.position, "cluster": found.cluster}
         if not found.complete or cluster != found.cluster:
             return [subject for subject, _ in self.by_age()], now
-        subjects = [*map(subject_of, reversed(found.names))]  # each where it last changed
-        return [one for one in reversed(dict.fromkeys(subjects)) if one is not None], now
+        return [subject for name in found.names if (subject := subject_of(name)) is not None], now
 
 
 # ---------------------------------------------------------------------- one transaction

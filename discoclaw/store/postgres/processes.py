@@ -12,23 +12,22 @@ ended by then. A process replaces others only while it has been heard from itsel
 after a fault of the server or its clock, all are silent.
 
 A position in `changes` is the number of a transaction: those below it have ended, and their changes were
-returned, so none is missed. `changed` also returns what ended above it, and once more the next time, because
-an older transaction that still runs may add to what is there. Other databases of the same server count too:
-one that runs for an hour there has the changes of an hour returned again.
+returned, so none is missed: whoever stands there has let go of all that was changed before. Followers also
+get what ended above it, and once more the next time, because an older transaction that still runs may add to
+what is there. Other databases of the same server count too: one that runs for an hour there has the changes
+of an hour returned again.
 
 No machine's clock is compared with another's. Methods raise OSError, and functions psycopg.Error.
 """
 
 import os
 import socket
-from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from discoclaw import __version__
 from discoclaw.store.postgres.connection import FENCE, Connection, Database, as_ours
-from discoclaw.store.sharing import SHARDS, Claimed, LeaseState, Page, ProcessState, State, Together
-
-T = TypeVar("T")
+from discoclaw.store.sharing import SHARDS, LeaseState, ProcessState, Together
 
 CLAIMS_KEPT = "3 days"
 """Longer than Discord sends anything again, and than the messages that are read after an absence."""
@@ -52,33 +51,25 @@ VERSIONS = " UNION ALL ".join(
 """The versions of the texts called `names`, as far as they exist."""
 
 
-class Own:
-    """A connection that one thread uses at a time, and that waits for nothing else this process does.
+class Page(NamedTuple):
+    """The texts that changed since a position, each where it last changed, with their newest versions.
 
-    `silence_s` is how long it waits for an answer.
+    `position` is the next one, which means something in this `cluster`; `read_at` is the database's time (s).
+    `complete` is False if changes since then may be missing: any text may have changed.
     """
 
-    def __init__(self, database: Database, silence_s: float) -> None:
-        self._database = database
-        self._silence_s = silence_s
-        self._db: Connection | None = None
+    names: dict[str, int]
+    position: int
+    cluster: str
+    read_at: float
+    complete: bool
 
-    def run(self, work: Callable[[Connection], T]) -> T:
-        """Return what `work` returns; after an error it gets a new connection. Raises OSError."""
-        if self._db is None:
-            self._db = self._database.connect()
-            self._db.silence_s = self._silence_s
-        try:
-            with as_ours(self._database.where):
-                return work(self._db)
-        except BaseException:
-            self.close()
-            raise
 
-    def close(self) -> None:
-        own, self._db = self._db, None
-        if own is not None:
-            own.close()
+class Claimed(NamedTuple):
+    """The messages that are this process's by now, and the versions of texts (0: it does not exist)."""
+
+    messages: Collection[int]
+    versions: Mapping[str, int]
 
 
 class ProcessRows:
@@ -90,7 +81,7 @@ class ProcessRows:
     def __init__(self, database: Database, lease_s: float) -> None:
         self._database = database
         self.lease_s = lease_s
-        self.beating, self.feed = Own(database, lease_s), Own(database, lease_s)
+        self.beating, self.feed = database.beside(lease_s), database.beside(lease_s)
 
     @property
     def _own(self) -> int:
@@ -98,11 +89,14 @@ class ProcessRows:
 
     # ------------------------------------------------------------------ being alive
 
-    def enter(self, kind: str) -> tuple[int, State]:
-        """Register a process: a "bot", or a "tool" of the terminal. Returns its number and its state."""
+    def enter(self, kind: str) -> tuple[int, int, float]:
+        """Register a process: a "bot", or a "tool" of the terminal.
 
-        def work(db: Connection) -> tuple[int, State]:
-            row = db.execute(
+        Returns its number, the position from which it hears of changes, and the database's time (s).
+        """
+        # Tried once: if the answer is lost, it may be registered.
+        with as_ours(self.beating.where), self.beating.connection() as db:
+            ((process, position, now),) = db.execute(
                 """WITH entered AS (
                     INSERT INTO processes (kind, host, pid, program, until)
                     VALUES (%s, %s, %s, %s, 'infinity') RETURNING id
@@ -112,31 +106,28 @@ class ProcessRows:
                     pg_snapshot_xmin(pg_current_snapshot())::text::bigint
                 FROM entered RETURNING process, seen, extract(epoch FROM fed)::float8""",
                 (kind, socket.gethostname(), os.getpid(), __version__, self.lease_s),
-            ).fetchone()
-            assert row is not None
-            return row[0], State(row[1], row[2])
+            ).fetchall()
+        return process, position, now
 
-        return self.beating.run(work)
+    def beat(self, position: int, fed: float, waits: Collection[str] = ()) -> bool:
+        """Say that this process lives. False if it was replaced.
 
-    def beat(self, state: State) -> bool:
-        """Say that this process lives. False if it was replaced."""
+        It has let go of all that transactions below `position` changed, as it read at `fed` (the database's
+        time, s), and waits for these leases.
+        """
         query = f"""UPDATE beats SET until = clock_timestamp() + make_interval(secs => %s),
             since = CASE WHEN until > clock_timestamp() THEN since ELSE clock_timestamp() END,
             heard = clock_timestamp(), seen = %s, fed = to_timestamp(%s), waits = %s
             WHERE process = %s AND {_COUNTS}"""
-        about = (self.lease_s, state.position, state.fed, list(state.waits), self._own)
-        return self.beating.run(lambda db: db.execute(query, about).rowcount) == 1
+        about = (self.lease_s, position, fed, list(waits), self._own)
+        return self.beating.read(lambda db: db.execute(query, about).rowcount) == 1
 
     def leave(self) -> None:
         """Take this process and its leases away: others can have them at once."""
-
-        def work(db: Connection) -> None:
-            with db.transaction():
-                db.execute("DELETE FROM leases WHERE epoch = %s", (self._own,))
-                db.execute("DELETE FROM beats WHERE process = %s", (self._own,))
-                db.execute("DELETE FROM processes WHERE id = %s", (self._own,))
-
-        self.beating.run(work)
+        query = """WITH lost AS (DELETE FROM leases WHERE epoch = %(own)s),
+            silent AS (DELETE FROM beats WHERE process = %(own)s)
+            DELETE FROM processes WHERE id = %(own)s"""
+        self.beating.rows(query, {"own": self._own})
 
     def replace(self, *processes: int, silent_for: str = "0") -> int:
         """Replace silent processes, of these if any are given; those that live stay. Returns how many.
@@ -175,23 +166,59 @@ class ProcessRows:
 
     def prune(self) -> int:
         """Remove what nobody needs any more, at most so much at once. Returns how many processes."""
-        return self.replace(silent_for=DEAD_KEPT) + self._database.read(_prune)
+
+        def work(db: Connection) -> int:
+            with db.transaction():
+                db.execute(
+                    "WITH old AS"
+                    " (DELETE FROM changes WHERE id <= (SELECT max(id) FROM changes) - %s RETURNING xid)"
+                    " UPDATE discoclaw SET"
+                    " forgotten = greatest(forgotten, (SELECT max(xid)::text::bigint + 1 FROM old))"
+                    " WHERE EXISTS (SELECT FROM old)",
+                    (KEPT,),
+                )
+            db.execute(
+                "DELETE FROM claims WHERE message IN (SELECT message FROM claims"
+                f" WHERE at < clock_timestamp() - interval '{CLAIMS_KEPT}' LIMIT %s)",
+                (PRUNED_AT_ONCE,),
+            )
+            # Of processes that ended without saying so, lost shards stay, to be shown.
+            gone = db.execute(
+                f"""DELETE FROM processes USING members WHERE processes.id = members.id
+                AND NOT members.{_COUNTS}
+                AND members.heard < clock_timestamp() - interval '{DEAD_KEPT}'
+                AND NOT EXISTS (SELECT FROM leases WHERE epoch = members.id)"""
+            ).rowcount
+            db.execute("DELETE FROM beats WHERE NOT EXISTS (SELECT FROM processes WHERE id = process)")
+            return gone
+
+        return self.replace(silent_for=DEAD_KEPT) + self._database.read(work)
 
     # ------------------------------------------------------------------ what others changed
 
     def page(self, position: int) -> Page:
-        """The changes of other processes since a position."""
-        return self.feed.run(lambda db: _page(db, self._own, position))
+        """The changes of other processes since a position; without a `complete` list, all that may concern
+        more than one person."""
+
+        def work(db: Connection) -> Page:
+            page = changed(db, position, besides=self._own)
+            if not page.complete:  # those that no reader of one person's texts would ask for
+                others = "^(ledger|rolling|profiles|groups|cursors|tools)/"
+                query = f"SELECT name, version FROM documents WHERE name !~ '{others}'"
+                page.names.update(db.execute(query).fetchall())
+            return page
+
+        return self.feed.read(work)
 
     def newest(self) -> int:
         """The position after everything that was committed or begun so far."""
         # A number of its own: the snapshot's `xmax` may be below a transaction that has begun.
-        return int(self._rows("SELECT pg_current_xact_id()::text::bigint")[0][0])
+        return int(self._database.rows("SELECT pg_current_xact_id()::text::bigint")[0][0])
 
     def behind(self, position: int) -> list[int]:
         """The other processes that have not read up to a position, and may still write."""
         query = f"SELECT id FROM members WHERE seen < %s AND id <> %s AND {_COUNTS}"
-        if found := [one for (one,) in self._rows(query, (position, self._own))]:
+        if found := [one for (one,) in self._database.rows(query, (position, self._own))]:
             self.replace(*found)
         return found
 
@@ -207,17 +234,17 @@ class ProcessRows:
         Raises LeaseLost if this process was replaced.
         """
         about = {"own": self._own, "name": name}
-        if (holder := self._rows(_TAKE, about)[0][0]) and self.replace(holder):
-            holder = self._rows(_TAKE, about)[0][0]
+        if (holder := self._database.rows(_TAKE, about)[0][0]) and self.replace(holder):
+            holder = self._database.rows(_TAKE, about)[0][0]
         return holder is None
 
     def release(self, name: str) -> None:
         """Give a lease back; one that another process has stays its own."""
-        self._rows("DELETE FROM leases WHERE name = %s AND epoch = %s", (name, self._own))
+        self._database.rows("DELETE FROM leases WHERE name = %s AND epoch = %s", (name, self._own))
 
     def holders(self, prefix: str) -> dict[str, str]:
         """The leases of other living processes whose names begin so, and who has each."""
-        rows = self._rows(
+        rows = self._database.rows(
             "SELECT name, format('process %%s on %%s, pid %%s', id, host, pid) FROM leases"
             " JOIN members ON id = epoch"
             " WHERE starts_with(name, %s) AND id <> %s AND until > clock_timestamp() ORDER BY name",
@@ -232,17 +259,10 @@ class ProcessRows:
         left is free. Raises LeaseLost if this process was replaced.
         """
         about = {"messages": list(messages), "own": self._own, "names": list(names)}
-        rows = self._database.read(lambda db: db.execute(_CLAIM, about).fetchall(), spare=True)
+        rows = self._database.rows(_CLAIM, about, spare=True)
         versions = dict.fromkeys(names, 0)
         versions |= {name: version for _, name, version in rows if name is not None}
         return Claimed({message for message, *_ in rows if message is not None}, versions)
-
-    def _rows(self, query: str, parameters: Any = ()) -> list[Any]:
-        def ask(db: Connection) -> list[Any]:
-            found = db.execute(query, parameters)
-            return found.fetchall() if found.description else []
-
-        return self._database.read(ask)
 
 
 _FREE = f"NOT EXISTS (SELECT FROM processes WHERE id = {{}} AND {_COUNTS})"
@@ -269,80 +289,31 @@ SELECT message, NULL, NULL FROM claimed
 UNION ALL SELECT NULL, name, version FROM ({VERSIONS}) AS found"""
 
 
-def _prune(db: Connection) -> int:
-    with db.transaction():
-        db.execute(
-            "WITH old AS (DELETE FROM changes WHERE id <= (SELECT max(id) FROM changes) - %s RETURNING xid)"
-            " UPDATE discoclaw SET"
-            " forgotten = greatest(forgotten, (SELECT max(xid)::text::bigint + 1 FROM old))"
-            " WHERE EXISTS (SELECT FROM old)",
-            (KEPT,),
-        )
-    db.execute(
-        "DELETE FROM claims WHERE message IN (SELECT message FROM claims"
-        f" WHERE at < clock_timestamp() - interval '{CLAIMS_KEPT}' LIMIT %s)",
-        (PRUNED_AT_ONCE,),
-    )
-    # Of processes that ended without saying so, lost shards stay, to be shown.
-    gone = db.execute(
-        f"""DELETE FROM processes USING members WHERE processes.id = members.id AND NOT members.{_COUNTS}
-        AND members.heard < clock_timestamp() - interval '{DEAD_KEPT}'
-        AND NOT EXISTS (SELECT FROM leases WHERE epoch = members.id)"""
-    ).rowcount
-    db.execute("DELETE FROM beats WHERE NOT EXISTS (SELECT FROM processes WHERE id = process)")
-    return gone
-
-
 # ---------------------------------------------------------------------- changes
 
 
-class Changed(NamedTuple):
-    """The `names` that changed since a position, in order, and the next position.
+def changed(db: Connection, position: int, *, besides: int | None = None) -> Page:
+    """The changes of all processes since a position; or those of all `besides` one, as far as they ended.
 
-    `complete` is false if changes since then may be missing: everything may have changed.
+    One statement, so it sees one moment.
     """
-
-    names: list[str]
-    position: int
-    cluster: str
-    complete: bool
-
-
-def changed(db: Connection, position: int) -> Changed:
-    """The changes of all processes since a position."""
     rows = db.execute(
-        """SELECT below::text::bigint, cluster, forgotten, changes.name FROM (
+        """SELECT below::text::bigint, cluster, extract(epoch FROM clock_timestamp())::float8,
+            forgotten <= %(position)s AND %(position)s <= below::text::bigint, changes.name, changes.version
+        FROM (
             SELECT pg_snapshot_xmin(pg_current_snapshot()) AS below, cluster, forgotten FROM discoclaw
         ) AS now
-        LEFT JOIN changes ON changes.xid >= %s::text::xid8 AND changes.name <> ''
+        LEFT JOIN changes ON changes.xid >= %(position)s::text::xid8 AND changes.name <> ''
+            AND (%(besides)s::bigint IS NULL OR xid < below AND process <> %(besides)s)
         ORDER BY changes.id""",
-        (position,),
+        {"position": position, "besides": besides},
     ).fetchall()
-    below, cluster, forgotten, _ = rows[0]
-    names = [name for *_, name in rows if name is not None]
-    return Changed(names, below, cluster, forgotten <= position <= below)
-
-
-def _page(db: Connection, epoch: int, position: int) -> Page:
-    """One statement, so it sees one moment."""
-    rows = db.execute(
-        """WITH bound AS MATERIALIZED (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS upto),
-        found AS (
-            SELECT name, max(changes.version) AS newest FROM changes, bound
-            WHERE xid >= %(position)s::text::xid8 AND xid < upto AND process <> %(epoch)s AND name <> ''
-            GROUP BY name
-        )
-        SELECT upto::text::bigint, extract(epoch FROM clock_timestamp())::float8,
-            forgotten <= %(position)s, name, newest
-        FROM bound CROSS JOIN discoclaw LEFT JOIN found ON true""",
-        {"position": position, "epoch": epoch},
-    ).fetchall()
-    upto, now, complete, *_ = rows[0]
-    names = {name: newest for *_, name, newest in rows if name is not None}
-    if not complete:  # those that no reader of one person's texts would ask for
-        others = "^(ledger|rolling|profiles|groups|cursors|tools)/"
-        names |= dict(db.execute(f"SELECT name, version FROM documents WHERE name !~ '{others}'").fetchall())
-    return Page(names, max(upto, position), now, complete)
+    below, cluster, now, complete, *_ = rows[0]
+    names = dict[str, int]()
+    for *_, name, version in rows:
+        if name is not None:
+            names[name] = max(version, names.pop(name, 0))
+    return Page(names, below, cluster, now, complete)
 
 
 def hide(db: Connection) -> None:
