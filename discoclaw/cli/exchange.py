@@ -347,7 +347,7 @@ async def _bring_summaries(storage: Storage, summaries: Mapping[str, str], peopl
     for name, summary in summaries.items():
         person = person_of(name)
         gone = memory.erased_anybody() if person is None else memory.erased_at(user_subject(person)) >= 0
-        if gone or (await rolling.get(name)).summary:  # a summary that is here is newer than the file's
+        if gone or (await rolling.get(name)).updated_at:  # a summary that is here is newer than the file's
             continue
         # Noted before the summary is stored: one without a note would survive the erasure of its people.
         note_of = {"session": name, "people": sorted(people)}

@@ -12,18 +12,22 @@ messages by the words they share. One set of rules then decides, whichever way a
   about, in a patch if the message isn't about it either.
 - A new line has no number or link that nobody said, unless a message is about it, and doesn't only repeat an
   old line.
-- A line goes only if a message shares a word with it. What was done in the old summary goes by itself.
+- A line goes only if a message has half of its words. What was done in the old summary goes by itself.
+- A line is its speaker's in whose message its new words are. A quotation that has none of them, such as "ok,
+  fine", makes nobody say what somebody else said.
 - Every other line stays, word for word. A day after today is the last day of the messages.
+- The sentences of an old summary in prose become lines under Now, of the day on which it was written, as soon
+  as a model answers with a patch: they change, go and make room like others.
 
 Words are compared by their stems, and those of many lines tell none of them. In doubt a line stays: a summary
-should rather say something twice than lose news. Prose itself isn't compared. What a model or a person can
-write without end is looked at once, or in a bounded part. Pure.
+should rather say something twice than lose news. Prose isn't compared with prose. What a model or a person
+can write without end is looked at once, or in a bounded part. Pure.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Literal, get_args
 
@@ -50,6 +54,8 @@ first is also how much of an old line has to be in the one that takes its place 
 _DIGITS_SAID_IN_WORDS = 2
 _MANY = 3
 """In how many lines of a summary a word isn't evidence for one of them."""
+_ENOUGH = 2
+"""How many of a line's words a message needs at least to end it, besides half of them, if it has so many."""
 _MOST_COMPARED = 60
 """With how many old lines a new one is compared for each of its words."""
 
@@ -74,11 +80,15 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """The new messages (m1, m2 … in a prompt), the names of everybody in the summary, and today (ISO)."""
+    """The new messages (m1, m2 … in a prompt), the names of everybody in the summary, and today (ISO).
+
+    `before` is the day on which the previous summary was written, if that is known.
+    """
 
     messages: tuple[NewMessage, ...]
     names: frozenset[str] = frozenset()
     today: str = ""
+    before: str = ""
 
 
 _How = Literal["change", "add", "done", "drop"]
@@ -108,7 +118,9 @@ class Revision:
         before = read(previous)
         self._prose = before.prose
         self._old = self._until_today(before.lines)
-        self._sentences = [Line(NOW, "", one) for one in sentences(before.prose)]
+        of_prose = [line_of(NOW, one) for one in sentences(before.prose)]
+        day = news.before or min(self._days, default="")
+        self._sentences = [replace(line, date=line.date or day) for line in of_prose if line.text]
         self._shown = [*self._sentences, *self._old]
         counts = Counter(chain.from_iterable(terms_of(line.text) for line in self._old))
         self._many = frozenset(term for term, count in counts.items() if count >= _MANY)
@@ -141,26 +153,24 @@ class Revision:
         if isinstance(answer, str):
             notes = read(_COPIED_NAME.sub(r"\1", answer))
             edits, prose = self._compared(self._until_today(notes.lines)), notes.prose
+            before = list(self._old)
         else:
-            edits, prose = self._quoted(answer, refused), self._prose
+            edits, prose = self._quoted(answer, refused), ""
+            before = [*self._old, *self._sentences]
         stay = {id(line): line for line in self._shown if not line.done}
         new = list[Line]()
         for edit in map(self._exact, edits):
             old = edit.old
             if fault := self._fault(edit):
                 refused.append(fault)
-            elif edit.how == "done" and id(old) in stay and old in self._old:
+            elif edit.how == "done" and id(old) in stay:
                 stay[id(old)] = replace(stay[id(old)], done=True)
             else:
                 if edit.how != "add":
                     stay.pop(id(old), None)
                 new += [edit.new] if edit.new is not None else []
-        for one in self._sentences:
-            if id(one) not in stay:
-                before, _, after = prose.partition(one.text)
-                prose = (before + after.lstrip(" ")).strip()
         kept = dict[tuple[str, ...], Line]()
-        for line in (*new, *(stay[id(line)] for line in self._old if id(line) in stay)):
+        for line in (*new, *(stay[id(line)] for line in before if id(line) in stay)):
             kept.setdefault(_words(line), line)
         return str(Notes(prose, ordered(kept.values()))), refused
 
@@ -197,10 +207,30 @@ class Revision:
                     if _speaker(says) in {*self._names, basis.name}:
                         says = says.partition(":")[2].strip()
                     if says:
-                        new = Line(section, basis.day, f"{basis.name}: {says}")
-                        apart = old is not None and not self._touching(old, [basis]) and self._lacks(new, old)
+                        by = self._whose(says, old, proposal.quote, basis)
+                        new = Line(section, by.day, f"{by.name}: {says}")
+                        apart = old is not None and not self._touching(old, [by]) and self._lacks(new, old)
                         # What isn't about the old line can't end it.
-                        yield _Edit("add" if apart else how, [basis], old, new)
+                        yield _Edit("add" if apart else how, [by], old, new)
+
+    def _whose(self, says: str, old: Line | None, quoted: str, basis: NewMessage) -> NewMessage:
+        """The message that the new words of a line are from: the one it quotes, unless others are the source.
+
+        That is so if the quotation has none of these words, and another message half of them.
+        """
+        words = distinctive(_DATE.sub(" ", says)) - self._name_terms
+        if old is not None:
+            words = words - terms_of(old.text) or words
+        if words & terms_of(quoted):
+            return basis
+        has = [len(words & own) for own in self._own_terms]
+        best = max(range(len(has)), key=lambda at: (has[at], self._messages[at] is basis))
+        return self._messages[best] if 2 * has[best] >= max(1, len(words)) else basis
+
+    @cached_property
+    def _own_terms(self) -> list[frozenset[str]]:
+        """The terms of each message that are its author's own words."""
+        return [terms_of("\n".join(own_words(message.text))) for message in self._messages]
 
     # ------------------------------------------------------------------ the edits of a summary in prose
 
@@ -238,7 +268,7 @@ class Revision:
         for line in waiting.values():
             words = self._telling(line)
             # Beside sections a line was left out, so a message has to have most of it.
-            most = max(_FEWEST, _PART * len(words)) if new else 1
+            most = max(_FEWEST, _PART * len(words)) if new else 0
             reasons = [one for one in self._messages if len(words & terms_of(one.text)) >= most]
             yield _Edit("drop", reasons, line)
 
@@ -287,9 +317,12 @@ class Revision:
             if old is None or may is None or not may(old):
                 return f"no message is a reason to {edit.how} a line"
         if new is None:
-            gone = old is not None and edit.how == "drop" and not self._is_over(old)
-            touched = old is None or self._touching(old, edit.reasons)
-            return "no message is about the line that is to go" if gone and not touched else ""
+            if old is None or edit.how != "drop" or self._is_over(old):
+                return ""
+            words = self._telling(old)
+            enough = max(1, min(_ENOUGH, len(words)), len(words) / 2)
+            reason = any(len(words & terms_of(one.text)) >= enough for one in edit.reasons)
+            return "" if reason else "no message is about the line that is to go"
         if old is not None:
             about, come = self._about_it(old, edit.reasons), set(_values(new.text)) - set(_values(old.text))
             if not all(self._was_said(*one, about) for one in come):

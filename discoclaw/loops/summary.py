@@ -123,13 +123,14 @@ def prompt(numbered: str, talk: Talk, known: Known | None, max_chars: int) -> st
     return titles.SEPARATOR.join(parts)
 
 
-def news(talk: Talk) -> News:
-    """The new messages, people and day: a summary may change only for these."""
+def news(talk: Talk, written_ms: int = 0) -> News:
+    """The new messages, people and day, for which a summary that was `written_ms` may change."""
     messages = tuple(
         NewMessage(talk.names[said.author_id], _day(said.as_of, talk.zone), strip_memory_context(said.text))
         for said in talk.said
     )
-    return News(messages, frozenset(talk.names.values()), _day(talk.now_ms, talk.zone))
+    before = _day(written_ms, talk.zone) if written_ms else ""
+    return News(messages, frozenset(talk.names.values()), _day(talk.now_ms, talk.zone), before)
 
 
 def _day(ms: int, zone: tzinfo) -> str:
@@ -261,7 +262,8 @@ class SummaryLoop:
         known = await self._known(session_key, batch)
         talk, previous = await self._talk(session_key, batch, previous)
         # In threads, because every line is compared with the others.
-        revision = await asyncio.to_thread(Revision, previous.summary, news(talk))
+        changes = news(talk, previous.updated_at)
+        revision = await asyncio.to_thread(Revision, previous.summary, changes)
         answer = await self._model.structured(
             purpose="summary",
             system=system(known),
@@ -288,6 +290,8 @@ class SummaryLoop:
             for heard in gone:
                 backlog.forget(heard.said.id)
             return True  # once more, without what was taken back meanwhile
+        # One that loses its last line is stored all the same, or what was dropped would come back.
+        emptied = bool(previous.summary) and not kept
         kept, themes, decisions = without(kept, answer, taken, batch, previous)
         summary = fitted(kept, self._rules.max_chars)
         stored = False
@@ -295,7 +299,7 @@ class SummaryLoop:
             goes_on = bool(previous.summary)
             if not await self._speakers.note(session_key, people, talk.names, goes_on=goes_on):
                 return True  # once more, without the words of people erased meanwhile
-        if summary:
+        if summary or emptied:
             stored = await self._rolling.put(session_key, summary, generation=generation)
             if not stored and await self._cursors.again(session_key):
                 return False  # it was purged meanwhile, and is made again from the chat's history
@@ -448,8 +452,8 @@ class SummaryCursors:
         up_to = backlog.taken[session_key]
         if await self.again(session_key) > again:
             return
-        at = (await self._rolling.get(session_key)).updated_at
-        if not at:
+        summary = await self._rolling.get(session_key)
+        if not (at := summary.updated_at):
             await self.saw(session_key, up_to, backlog)
             return
 
@@ -458,6 +462,9 @@ class SummaryCursors:
                 return None
             before, count = min(message_in(known), oldest - 1), added + (0 if anew else count_in(known))
             stored = {"count": count, "at": at, **_left(session_key, backlog)}
+            if not summary.summary:  # nothing is in it, and were it lost, nothing would be read again
+                newest = str(max(up_to, message_in(known)))
+                return {"upTo": newest, "from": newest, **stored, "count": 0}
             if "from" in known:  # not the later of two: a summary that is made again begins far back
                 first = min(message_in(known, "from"), oldest - 1)
                 return {"upTo": str(up_to), "from": str(first), **stored}

@@ -235,6 +235,25 @@ class TestWhatIsInIt:
         settled = question.replace("?", "? (done)")
         assert found == [first, question + first, question + later, question + later, settled + later, later]
 
+    async def test_that_loses_its_last_line_is_empty_and_does_not_come_back(self, start: Start) -> None:
+        lent, denied = "I lend Bob my red kayak", "I never lent Bob a red kayak"
+        line = {"section": "open", "text": "lends Bob the red kayak", "source": "m1", "quote": lent}
+        gone = {"id": "l1", "source": "m1", "quote": denied}
+        answers = [{"summary": one, "themes": []} for one in ({"add": [line]}, {"drop": [gone]}, {})]
+        async with start(summary_every=1, **QUIET) as world:
+            world.brain.writes("summary", *answers)
+            await world.says(world.ann, world.general, lent)
+            assert "lends Bob the red kayak" in rolling(world, world.general)["summary"]
+            await world.says(world.ann, world.general, denied)
+            assert rolling(world, world.general)["summary"] == ""
+            await world.restart()
+            assert NONE_YET in await world.says(world.ann, world.general, "!memory show")
+            await world.says(world.ann, world.general, "hello")
+            assert "Previous summary:\nnone" in summed_up(world)[-1] and lent not in summed_up(world)[-1]
+            before = await lost(world)
+            await world.says(world.ann, world.general, "good morning")
+            assert lent not in "".join(summed_up(world)[before:])
+
     async def test_is_never_replaced_by_nothing_and_its_messages_come_again(
         self, start: Start, caplog: pytest.LogCaptureFixture
     ) -> None:

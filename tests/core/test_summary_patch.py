@@ -1,11 +1,14 @@
 """What a model changes in a summary counts only if a new message says so, in a patch or in prose."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.patch import Lines
-from discoclaw.core.rolling_text import HEADINGS, Line, Notes, ordered, read
+from discoclaw.core.rolling_text import HEADINGS, Line, Notes, fitted, ordered, read
 from discoclaw.core.summary_patch import MOST, NewMessage, News, Revision
+from discoclaw.core.text import utf16_length
 from tests.tables import each_row
 
 NAMES = frozenset({"Anna", "Ben", "Sam", "Sam #2", "DiscoClaw"})
@@ -181,13 +184,52 @@ class TestAPatch:
             "quote": "the budget is 600 euros",
         }
         assert patched(self.SAID, previous, change=[one])[0] == (
-            "They met in May.\nNow:\n- 2026-11-19 Ben: the budget is 600 euros"
+            "Now:\n- 2026-11-19 Ben: the budget is 600 euros\n- 2026-11-19 They met in May."
         )
 
-    def test_leaves_the_rest_of_prose_as_it_is(self) -> None:
-        previous = "They met.\nThe budget is open. Anna sings."
-        one = {"id": "l2", "source": "m1", "quote": "the budget is 600 euros"}
-        assert patched(self.SAID, previous, done=[one])[0] == "They met.\nAnna sings."
+    def test_makes_lines_of_prose_which_change_go_and_make_room_like_others(self) -> None:
+        previous = f"They met.\nThe budget is open. Anna sings.\n{OLD}"
+        said = replace(self.SAID, before="2026-11-09")
+        marked = {"id": "l2", "source": "m1", "quote": "the budget is 600 euros"}
+        over = {"id": "l1", "source": "", "quote": ""}
+        once, refused = patched(said, previous, done=[marked], drop=[over])
+        lines = "- 2026-11-09 The budget is open. (done)\n- 2026-11-09 Anna sings."
+        assert (once, refused) == (OLD.replace("Open:", f"{lines}\nOpen:"), [])
+        assert fitted(once, utf16_length(once) - 60) == OLD
+        singing = OLD.replace("Open:", "- 2026-11-09 Anna sings.\nOpen:")
+        assert patched(self.SAID, once) == (singing, [])
+        assert patched(self.SAID, singing, drop=[{**over, "id": "l2"}]) == (OLD, [])
+
+    def test_is_the_speakers_whose_words_a_line_has(self) -> None:
+        said = news(("Anna", "I move our servers to Oslo on Friday"), ("Ben", "ok, fine"), ("Sam", "Friday!"))
+        one = {"section": "now", "source": "m2", "quote": "ok, fine"}
+        for text, name in (
+            ("moves the servers to Oslo on Friday", "Anna"),
+            ("Ben: moves the servers to Oslo on Friday", "Anna"),
+            ("agrees to everything on Friday and Monday", "Ben"),  # in words that nobody else used
+        ):
+            line = f"- 2026-11-19 {name}: {text.removeprefix('Ben: ')}"
+            assert line in patched(said, add=[{**one, "text": text}])[0].splitlines()
+        changed = {"id": BUDGET, "text": "the budget is 600 euros", "source": "m2", "quote": "ok, fine"}
+        said = news(("Anna", "we got more money, it is 600 now"), ("Ben", "ok, fine"))
+        assert "2026-11-19 Anna: the budget is 600 euros" in patched(said, change=[changed])[0]
+
+    def test_is_nobodys_who_only_quoted_it(self) -> None:
+        said = news(("Anna", "> I move our servers to Oslo"), ("Ben", "ok, fine"))
+        one = {"section": "now", "text": "moves the servers to Oslo", "source": "m2", "quote": "ok, fine"}
+        assert "Ben: moves the servers" in patched(said, add=[one])[0]
+
+    @each_row("said", ["our budget talk is on Friday", "it costs 500", "those euros are mine"])
+    def test_drops_no_line_for_a_single_word(self, said: str) -> None:
+        for name in ("Anna", "Ben"):
+            one = {"id": BUDGET, "source": "m1", "quote": said}
+            kept, refused = patched(news((name, said)), drop=[one])
+            assert kept == OLD and len(refused) == 1
+
+    def test_may_leave_nothing(self) -> None:
+        previous = "Open:\n- 2026-11-18 Anna: lends Ben the car"
+        one = {"id": "l1", "source": "m1", "quote": "I never lent Ben my car"}
+        assert patched(news(("Anna", "I never lent Ben my car")), previous, drop=[one]) == ("", [])
 
     @each_row("text", ["", "Anna:", "- "])
     def test_adds_no_line_that_says_nothing(self, text: str) -> None:
@@ -362,7 +404,7 @@ class TestProse:
         assert settled(OLD, "They talked.", SMALL_TALK) == f"They talked.\n{later}"
 
     def test_ends_a_line_that_a_message_is_about(self) -> None:
-        said = news(("Anna", "the budget was cancelled, by the way"), day="2026-11-18")
+        said = news(("Anna", "the 500 euros of budget were cancelled, by the way"), day="2026-11-18")
         line = "\n- 2026-11-18 Anna: the budget is 500 euros"
         assert settled(OLD, "They talked.", said) == f"They talked.\n{OLD.replace(line, '')}"
 

@@ -208,8 +208,9 @@ class TestSummary:
             "Who wants what:\n- 2026-11-19 Bob: “I like towers”"
         )
 
-    async def test_one_in_prose_stays_before_the_lines(self) -> None:
-        assert await summarised("They met.", "[Ann]: hi") == "They met.\nNow:\n- 2026-11-19 Ann: “hi”"
+    async def test_one_in_prose_becomes_lines(self) -> None:
+        lines = "Now:\n- 2026-11-19 Ann: “hi”\n- 2026-11-19 They met."
+        assert await summarised("They met.", "[Ann]: hi") == lines
 
     async def test_the_first_one_begins_with_the_first_message(self) -> None:
         assert await summarised("", "[Ann]: hi") == "Now:\n- 2026-11-19 Ann: “hi”"
