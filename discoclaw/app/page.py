@@ -250,7 +250,7 @@ async def _queues(nostr: "NostrAdapter | None") -> list[Queue]:
         troubles = [] if connection.connected_since_ms is not None else ["not connected"]
         troubles += [f"{refused} refused for good"] if refused else []
         oldest = queue.since if queue.depth else None
-        about, state = f"events for {connection.name}", "warning" if troubles else "good"
+        about, state = f"events for {connection.url}", "warning" if troubles else "good"
         found.append(Queue("outbox", about, queue.depth, None, oldest, state, "; ".join(troubles)))
     return found
 

@@ -435,7 +435,7 @@ async def _relay(url: str, keys: Keys, wait_s: float) -> Finding:
         limits = await relay.informed()
         read = await relay.fetch([Filter(authors=(keys.public,), since=int(time.time()))])
     except RelayError as error:
-        why = str(error).removeprefix(f"{relay.name}: ")
+        why = str(error).removeprefix(f"{relay.url}: ")
         return Finding(relay.address, "warning", f"can't be reached ({line(why, 200)})", "check NOSTR_RELAYS")
     finally:
         await relay.close()

@@ -371,7 +371,7 @@ def status_text(statuses: Iterable[RelayStatus], npub: str, now_ms: int, quarant
     lines = [f"mirrored as {npub}"]
     for one in statuses:
         connection, queue = one.connection, one.queue
-        since, eose, name = connection.connected_since_ms, connection.last_eose_ms, connection.name
+        since, eose, name = connection.connected_since_ms, connection.last_eose_ms, connection.url
         lines += ["", name if name == connection.address else f"{name} ({connection.address})"]
         lines.append(f"  connected: {'since ' + minute(since) if since is not None else 'no'}")
         lines.append(f"  last complete answer: {minute(eose) if eose is not None else 'none yet'}")

@@ -311,13 +311,13 @@ class _Sender:
             await self._relay.publish(event)
             outcome = _Outcome(event, "acked")
         except RelayError as error:
-            reason = str(error).removeprefix(f"{self._relay.name}: ")
+            reason = str(error).removeprefix(f"{self._relay.url}: ")
             prefix = error.prefix if isinstance(error, RelayRefused) else ""
             failure, now_s = f"an event of kind {event.kind} was not accepted: {reason}", _now_s()
             # Not each one is logged: the text is the relay's, which can vary it at will.
             if failure != self._last_failure and now_s >= self._quiet_until_s:
                 self._quiet_until_s = now_s + LOG_INTERVAL_S
-                log.warning("%s: %s", self._relay.name, failure)
+                log.warning("%s: %s", self._relay.url, failure)
             self._last_failure = failure
             if prefix in PERMANENT_PREFIXES:
                 outcome = _Outcome(event, "parked", reason)
@@ -332,7 +332,7 @@ class _Sender:
             else:
                 outcome = _Outcome(event, "later", reason, failed())
         except Exception as error:  # a named edge: otherwise the event would count as in flight for ever
-            log.exception("%s: cannot send an event of kind %d", self._relay.name, event.kind)
+            log.exception("%s: cannot send an event of kind %d", self._relay.url, event.kind)
             outcome = _Outcome(event, "later", type(error).__name__, failed())
         if outcome.what in ("acked", "parked"):
             self._pace.succeeded()

@@ -243,9 +243,7 @@ class TestWhileTheBotRuns:
 
     def test_what_it_noted_is_told(self, nostr: Nostr) -> None:
         connections = nostr.relay.connections
-        relay = ConnectionStatus(
-            "r", nostr.relay.url, nostr.relay.url, 1, now_ms(), "", "be kind", False, 0, {}
-        )
+        relay = ConnectionStatus(nostr.relay.url, nostr.relay.url, 1, now_ms(), "", "be kind", False, 0, {})
         status = RelayStatus(relay, QueueStatus(0, None, ()), 0.0, "it sulks")
         save_state(state_path(nostr.data), [status], now_ms())
         (one,) = nostr.json("status")["relays"]

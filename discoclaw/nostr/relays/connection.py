@@ -1,25 +1,18 @@
-"""A connection to a relay that reconnects whenever it is lost, with growing pauses, until it is closed.
-
-Knows the limits that a relay announces, and nothing about the messages.
-"""
+"""The wire to a relay: a websocket, and what the relay announces about itself. Nothing about the messages."""
 
 import asyncio
 import contextlib
 import json
-import logging
 import socket
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
 import yarl
 
-from discoclaw.core.errors import RelayError, RelayUnreachable
+from discoclaw.core.errors import RelayUnreachable
 from discoclaw.http import IDENTITY, Failed, content, within
-
-log = logging.getLogger(__name__)
 
 MAX_FRAME: Final = 8 * 2**20
 """Longest message that is received, in bytes. A longer one closes the connection."""
@@ -89,170 +82,31 @@ class Timing:
         return longest * (1.0 - chance / 2)
 
 
-class Connection(ABC):
-    """A connection that is kept open. `name` is the first word of its errors.
+def session() -> aiohttp.ClientSession:
+    """What connections to one relay share."""
 
-    Whoever derives from it gets what happens, in three methods that must not block: they run in the reading
-    task. It sets `is_useful` when the relay does its work: only that resets the pauses. A relay that accepts
-    connections just to drop them gets ever longer ones.
-    """
+    async def refuse(_session: Any, _context: Any, _params: Any) -> None:
+        # Memory may go only to the configured address.
+        raise RelayUnreachable("it redirects to another address; set that one if you trust it")
 
-    def __init__(self, url: yarl.URL, name: str, timing: Timing, random: Callable[[], float]) -> None:
-        self.name = name
-        self.timeout_s = timing.timeout_s
-        self.is_useful = False
-        self.limits = Limits()
-        self.last_error = ""
-        self._address = url
-        self._timing = timing
-        self._random = random
-        self._running: asyncio.Task[None] | None = None
-        self._socket: WebSocket | None = None
-        self._opened = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._fetching_limits: asyncio.Task[None] | None = None
-
-    @abstractmethod
-    def on_open(self) -> None:
-        """The connection is open."""
-
-    @abstractmethod
-    def on_text(self, text: str) -> None:
-        """A message has arrived."""
-
-    @abstractmethod
-    def on_close(self) -> None:
-        """The connection is lost."""
-
-    @property
-    def connected(self) -> bool:
-        return self._socket is not None
-
-    def start(self) -> None:
-        """Connect in the background, and stay connected until `close`."""
-        if self._running is None:
-            self._running = asyncio.create_task(self._run(), name=f"relay {self.name}")
-
-    async def close(self) -> None:
-        """Disconnect within two seconds, whatever the relay does. What waits gets RelayUnreachable."""
-        if self._running is not None:
-            task, self._running = self._running, None
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def ready(self, timeout_s: float | None = None) -> None:
-        """Wait for a connection. Raises RelayUnreachable with the last error if there is none in time."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._opened.wait()
-        except TimeoutError:
-            raise self._not_connected() from None
-
-    async def reconnected(self) -> bool:
-        """Wait for a connection as long as for an answer. Returns whether there is one."""
-        with contextlib.suppress(RelayUnreachable):
-            await self.ready(self.timeout_s)
-            return True
-        return False
-
-    async def informed(self) -> Limits:
-        """The relay's limits, after it had a few seconds to announce them."""
-        if self._fetching_limits is not None and not self._fetching_limits.done():
-            await asyncio.wait({self._fetching_limits})
-        return self.limits
-
-    async def send(self, text: str) -> None:
-        """Send a message. Raises RelayUnreachable."""
-        if self._socket is None:
-            raise self._not_connected()
-        try:
-            await self._socket.send(text)
-        except RelayUnreachable as error:
-            raise RelayUnreachable(f"{self.name}: {error}") from None
-
-    def pause_s(self, failures: int) -> float:
-        """A random pause (s) after so many failures in a row."""
-        return self._timing.pause_s(failures, self._random())
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something beside the reading; it is cancelled when this connection is lost."""
-
-        async def logged() -> None:
-            try:
-                await work
-            except RelayError as error:
-                self.last_error = str(error)
-            except Exception:  # a named edge: nobody awaits this task, so its error would be lost
-                log.exception("a background task for %s failed", self.name)
-
-        task = asyncio.create_task(logged())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        # A task that is cancelled before it starts never awaits its coroutine, which Python warns about.
-        task.add_done_callback(lambda _: work.close())
-        return task
-
-    def _not_connected(self) -> RelayUnreachable:
-        return RelayUnreachable(self.last_error or f"{self.name}: not connected")
-
-    async def _run(self) -> None:
-        trace = aiohttp.TraceConfig()
-        trace.on_request_redirect.append(_refuse_redirect)
-        failures = 0
-        # No unpacking: a small compressed body could unpack to a huge one.
-        async with aiohttp.ClientSession(
-            trace_configs=[trace], cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-        ) as session:
-            while True:
-                self.is_useful = False
-                try:
-                    await self._connect(session)
-                except RelayUnreachable as error:
-                    self.last_error = f"{self.name}: {error}"
-                    # The first failure is news; a relay that stays away for days is not.
-                    (log.debug if failures else log.warning)("%s", self.last_error)
-                except Exception:  # a named edge: a fault of ours must not end the reconnecting
-                    log.exception("the connection to %s failed", self.name)
-                failures = 1 if self.is_useful else failures + 1
-                await asyncio.sleep(self.pause_s(failures))
-
-    async def _connect(self, session: aiohttp.ClientSession) -> None:
-        """Connect, and read until the connection is lost. Always raises RelayUnreachable in the end."""
-        websocket = await WebSocket.open(session, self._address, self._timing)
-        try:
-            log.info("connected to %s", self.name)
-            self._socket = websocket
-            self._fetching_limits = self.spawn(self._fetch_limits(session))
-            self._opened.set()
-            self.on_open()
-            while True:
-                self.on_text(await websocket.receive())
-        finally:
-            self._opened.clear()
-            self._socket = None
-            self.on_close()
-            tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await websocket.close()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _fetch_limits(self, session: aiohttp.ClientSession) -> None:
-        """Ask for the limits over HTTP. Without an answer in time there are none."""
-        url = self._address.with_scheme("https" if self._address.scheme == "wss" else "http")
-        limits = Limits()
-        with contextlib.suppress(Failed, aiohttp.ClientError, OSError, ValueError, RecursionError):
-            async with (
-                within(min(_INFO_S, self.timeout_s)),
-                session.get(url, headers=_INFO_HEADERS, allow_redirects=False) as response,
-            ):
-                limits = Limits.of(json.loads(await content(response, _MAX_INFO_BYTES)))
-        self.limits = limits
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(refuse)
+    # No unpacking: a small compressed body could unpack to a huge one.
+    return aiohttp.ClientSession(
+        trace_configs=[trace], cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+    )
 
 
-async def _refuse_redirect(_session: Any, _context: Any, _params: Any) -> None:
-    """Follow no redirect: memory may go only to the configured address."""
-    raise RelayUnreachable("it redirects to another address; set that one if you trust it")
+async def limits_of(session: aiohttp.ClientSession, url: yarl.URL, timeout_s: float) -> Limits:
+    """The limits that a relay announces over HTTP; none without an answer within a few seconds."""
+    address = url.with_scheme("https" if url.scheme == "wss" else "http")
+    with contextlib.suppress(Failed, aiohttp.ClientError, OSError, ValueError, RecursionError):
+        async with (
+            within(min(_INFO_S, timeout_s)),
+            session.get(address, headers=_INFO_HEADERS, allow_redirects=False) as response,
+        ):
+            return Limits.of(json.loads(await content(response, _MAX_INFO_BYTES)))
+    return Limits()
 
 
 class WebSocket:

@@ -15,16 +15,13 @@ that it cannot reach, and "empty" must never mean "no memory". Negentropy (NIP-7
 three relays lack it, and nostr-sdk's fails from 400 events on. Knows nothing about the connection.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
-from discoclaw.core.errors import RelayError
 from discoclaw.nostr.event import Event
-from discoclaw.nostr.relays.protocol import Answer, End, EventChecker, Filter, Request
+from discoclaw.nostr.relays.protocol import Answer, Filter
 
 
 @dataclass(slots=True)
@@ -55,89 +52,46 @@ PAGE: Final = 500
 """Events asked for at once; LocalRelay serves no more, whatever the limit."""
 LARGE_PAGE: Final = 5_000
 """Asked for when one second holds more than a page."""
-_MAX_TRIES: Final = 3
 _MIN_CAP: Final = 50
 """A shorter answer doesn't count as cut off: we know no relay that serves fewer at once."""
-_MAX_WAITS: Final = 12
-"""How many time limits one answer may take in all, as long as something keeps arriving."""
 
 
-class PagedRelay(Protocol):
-    """A relay, as far as paging needs it. `auths` counts how often we have authenticated."""
+Ask = Callable[[Filter, int], Awaitable[Answer]]
+"""Asks for at most so many events, and returns what arrived, down to its end. Raises RequestFailed."""
 
-    timeout_s: float
 
-    @property
-    def auths(self) -> int: ...
+class RequestFailed(Exception):
+    """A request got no usable answer, for this reason; `refused` if others may get one."""
 
-    def request(self, filters: Sequence[Filter], limit: int) -> AbstractAsyncContextManager[Request]:
-        """One REQ, closed on leaving. Without a connection it ends at once, as "lost"."""
-
-    async def reconnected(self) -> bool:
-        """Wait for a connection as long as for an answer. Returns whether there is one."""
-
-    async def introduce(self) -> None:
-        """Authenticate if the relay has asked for it. Never raises."""
-
-    async def authenticate(self) -> None:
-        """Authenticate. Raises RelayError."""
+    def __init__(self, why: str, *, refused: bool) -> None:
+        super().__init__(why)
+        self.refused = refused
 
 
 async def fetch(
-    relay: PagedRelay,
-    filters: Iterable[Filter],
-    take: OnEvents | None = None,
-    *,
-    page: int = PAGE,
-    max_events: int | None = None,
-) -> FetchResult:
-    """All stored events for the filters.
+    ask: Ask, filters: Iterable[Filter], result: FetchResult, *, page: int = PAGE, max_events: int | None
+) -> None:
+    """Ask for all stored events for the filters, and say in the result whether they came.
 
-    These should name authors: a relay can sign endless events of its own.
-
-    `take` gets each batch as it arrives, verified, each event once; without it the events are in the result.
-    `page` is how many are asked for at once, `max_events` how many the relay says it serves at once.
-    Raises only what `take` raises.
+    `page` is how many are asked for at once, `max_events` how many the relay says it serves at once. Raises
+    only what `ask` raises besides RequestFailed.
     """
-    parts = [part for filter_ in filters for part in split(filter_)]
-    checker = EventChecker()
-    kept: list[Event] = []
-    count = requests = 0
-
-    async def keep(events: list[Event]) -> None:
-        kept.extend(events)
-
-    while True:
-        before = relay.auths
-        paging = _Paging(relay, checker, take or keep, min(page, max_events or page), max_events)
-        await paging.run(parts)
-        result = paging.result
-        await relay.introduce()
-        count, requests = count + result.count, requests + result.requests
-        if relay.auths == before:
-            break  # otherwise it may have hidden from a stranger what it shows to the author
-    result.count, result.requests, result.events = count, requests, kept
-    return result
-
-
-class _RequestFailed(Exception):
-    """A request got no usable answer, after all tries."""
-
-    def __init__(self, end: End) -> None:
-        super().__init__(end.how)
-        self.end = end
+    paging = _Paging(ask, result, min(page, max_events or page), max_events)
+    for filter_ in [part for one in filters for part in split(one)]:
+        try:
+            await paging.run(filter_)
+        except RequestFailed as failed:
+            result.fail(str(failed))
+            if not failed.refused:
+                return  # the next filter would only wait for the same timeout
 
 
 class _Paging:
     """One pass over all filters. It learns how much the relay serves at once from the answers themselves."""
 
-    def __init__(
-        self, relay: PagedRelay, checker: EventChecker, take: OnEvents, limit: int, max_events: int | None
-    ) -> None:
-        self.result = FetchResult()
-        self._relay = relay
-        self._checker = checker
-        self._on_events = take
+    def __init__(self, ask: Ask, result: FetchResult, limit: int, max_events: int | None) -> None:
+        self._ask = ask
+        self._result = result
         self._limit = limit
         self._larger = min(LARGE_PAGE, max_events or LARGE_PAGE)
         self._largest = 0
@@ -146,34 +100,16 @@ class _Paging:
         """Size of the smallest answer that is known to be cut off by the relay; None if there was none."""
         self._leaves_out_until = False
 
-    async def run(self, filters: Sequence[Filter]) -> None:
-        for filter_ in filters:
-            try:
-                missing = set(filter_.ids)
-                while missing:
-                    page = await self._page(replace(filter_, ids=tuple(sorted(missing))), len(missing))
-                    # Some relays cut long answers, so what is missing is asked for again, while that helps.
-                    if not page.ids & missing:
-                        break
-                    missing -= page.ids
-                if not filter_.ids:
-                    await self._all(filter_)
-            except _RequestFailed as broken:
-                end = broken.end
-                match end.how:
-                    case "closed":
-                        why = f"it refuses: {end.text}" if end.text else "it refuses without a reason"
-                    case "stalled":
-                        why = f"its answer did not end within {self._relay.timeout_s:g} s"
-                    case "flooded":
-                        why = "it sends far more than we asked for"
-                    case _:
-                        why = end.text or "the connection was lost"
-                self.result.fail(why)
-                if end.how != "closed":
-                    return  # the next filter would only wait for the same timeout
-
-    async def _all(self, filter_: Filter) -> None:
+    async def run(self, filter_: Filter) -> None:
+        missing = set(filter_.ids)
+        while missing:
+            page = await self._page(replace(filter_, ids=tuple(sorted(missing))), len(missing))
+            # Some relays cut long answers, so what is missing is asked for again, while that helps.
+            if not page.ids & missing:
+                return
+            missing -= page.ids
+        if filter_.ids:
+            return
         newest = await self._page_down(filter_, filter_.since)
         first = self._largest
         # A relay that serves the oldest first, against NIP-01, has newer events than those it served.
@@ -250,7 +186,7 @@ class _Paging:
             return
         parts = narrower(filter_)
         if not parts:
-            self.result.fail(f"it serves {page.total} events of one second, and may have more of them")
+            self._result.fail(f"it serves {page.total} events of one second, and may have more of them")
         for part in parts:
             page = await self._page(self._second(part, at), self._larger)
             if page.total >= given:
@@ -281,55 +217,14 @@ class _Paging:
         return page.total >= min(limit, known)
 
     async def _page(self, asked: Filter, limit: int) -> Answer:
-        """One answer with its EOSE, after some tries. Raises _RequestFailed."""
-        for tried in range(1, _MAX_TRIES + 1):
-            page = Answer()
-            end = await self._ask(asked, limit, page)
-            # A relay that ignores `limit` may serve more than we read. Its newest part is as good as a page.
-            usable = end.how == "flooded" and page.rows and page.newest_first
-            if end.how == "eose" or usable:
-                self._largest = max(self._largest, page.total)
-                # Foreign events may have displaced ours only in an answer that is as long as it can be.
-                bad = page.bad.total()
-                if bad and self._is_suspicious(page, limit):
-                    self.result.fail(f"it sends events we did not ask for: {bad} of {page.total}")
-                return page
-            if tried == _MAX_TRIES or not await self._may_try_again(end, tried):
-                break
-        raise _RequestFailed(end)
-
-    async def _ask(self, asked: Filter, limit: int, page: Answer) -> End:
-        self.result.requests += 1
-        time = asyncio.get_running_loop().time
-        async with self._relay.request([asked], limit) as request:
-            until = time() + _MAX_WAITS * self._relay.timeout_s
-            while True:
-                bodies = await request.take(min(self._relay.timeout_s, max(0.0, until - time())))
-                if bodies is None:
-                    break
-                fresh = await asyncio.to_thread(self._checker.check, bodies, [asked], page)
-                if fresh:
-                    self.result.count += len(fresh)
-                    await self._on_events(fresh)
-        if request.oversize:
-            page.bad["oversize"] += request.oversize
-        self.result.bad.update(page.bad)
-        return request.end or End("lost")
-
-    async def _may_try_again(self, end: End, tried: int) -> bool:
-        match end.how, end.prefix:
-            case "lost", _:
-                return await self._relay.reconnected()
-            case "closed", "auth-required" if tried == 1:
-                try:
-                    await self._relay.authenticate()
-                except RelayError:
-                    return False
-                return True
-            case "closed", "rate-limited":
-                await asyncio.sleep(self._relay.timeout_s * tried / 10)
-                return True
-        return False
+        """One answer. Raises RequestFailed."""
+        page = await self._ask(asked, limit)
+        self._largest = max(self._largest, page.total)
+        # Foreign events may have displaced ours only in an answer that is as long as it can be.
+        bad = page.bad.total()
+        if bad and self._is_suspicious(page, limit):
+            self._result.fail(f"it sends events we did not ask for: {bad} of {page.total}")
+        return page
 
 
 # ---------------------------------------------------------------------- narrower filters

@@ -1,4 +1,5 @@
-"""What client and relay say to each other (NIP-01, NIP-42): messages, filters, and requests until their end.
+"""What client and relay say to each other (NIP-01, NIP-42): messages, filters, authentication, and requests
+until their end.
 
 A relay is not trusted. `parse` takes any text and never raises. It leaves an event undecoded, so that nothing
 large is decoded before its size is known and somebody waits for it. Events then wait in the bounded buffer
@@ -7,19 +8,20 @@ signature. Knows nothing about the connection, nor what events mean.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
 import secrets
 import unicodedata
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from discoclaw.core.errors import BadEvent
+from discoclaw.core.errors import BadEvent, NostrError, RelayRefused, RelayUnreachable
 from discoclaw.core.text import clip, collapse
-from discoclaw.nostr.event import Event, verified
+from discoclaw.nostr.event import Event, Keys, verified
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,11 @@ class Ok:
     accepted: bool
     prefix: str
     text: str
+
+    @property
+    def has_it(self) -> bool:
+        """Whether the relay has the event. "duplicate" with false means that it had it before (NIP-01)."""
+        return self.accepted or self.prefix == "duplicate"
 
 
 def parse(text: str) -> list[Any]:
@@ -351,3 +358,167 @@ class Subscription(_Buffered):
                         log.exception("cannot handle an event of kind %d", event.kind)
             if self._eose_received and not self._bodies:
                 self.caught_up.set()
+
+
+# ---------------------------------------------------------------------- authentication
+
+_PATIENCE: Final = 0.1
+"""The share of the time limit to wait for what may never come.
+
+That is a challenge on connecting, which some relays send only when they refuse something, and the OK for our
+answer, which nostr-relay never sends."""
+
+
+class Authentication:
+    """The authentication on the current connection to the relay at `url`.
+
+    `count` is how often we have authenticated, on all connections. `pending` has the OKs for our answers.
+    """
+
+    def __init__(
+        self, keys: Keys, url: str, send: Callable[[str], Awaitable[None]], now_ms: Callable[[], int]
+    ) -> None:
+        self.count = 0
+        self.pending = PendingOks()
+        self._keys = keys
+        self._url = url
+        self._send = send
+        self._now_ms = now_ms
+        self._challenge = ""
+        self._answered = ""
+        self._challenged = asyncio.Event()
+        self._lock = asyncio.Lock()
+
+    @property
+    def requested(self) -> bool:
+        """Whether the relay has sent a challenge."""
+        return bool(self._challenge)
+
+    @property
+    def done(self) -> bool:
+        """Whether we have answered the relay's last challenge."""
+        return bool(self._challenge) and self._answered == self._challenge
+
+    def reset(self, error: RelayUnreachable) -> None:
+        """The connection is lost: a challenge counts only on its own connection."""
+        self._challenge = self._answered = ""
+        self._challenged.clear()
+        self.pending.fail(error)
+
+    async def wait_for_challenge(self, connected_at: float, timeout_s: float) -> None:
+        """Give the relay time for its challenge.
+
+        Most send it right after connecting (`connected_at`, loop time).
+        """
+        left_s = connected_at + timeout_s * _PATIENCE - asyncio.get_running_loop().time()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, left_s)):
+                await self._challenged.wait()
+
+    def challenged(self, challenge: str) -> bool:
+        """Remember a challenge. Returns whether it is the first one on this connection."""
+        first = not self._challenge
+        self._challenge = challenge
+        self._challenged.set()
+        return first
+
+    async def authenticate(self, timeout_s: float) -> None:
+        """Answer the current challenge, unless that was done or tried. Waits for a challenge and for the OK.
+
+        Raises RelayRefused and RelayUnreachable.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._challenged.wait()
+        except TimeoutError:
+            why = "it requires authentication, but sends no challenge"
+            raise RelayRefused(why, prefix="auth-required") from None
+        async with self._lock:
+            if self._answered == self._challenge:
+                return
+            # Before the answer is sent, so that a rejected proof is not tried again for the same challenge.
+            self._answered = self._challenge
+            tags = [["relay", self._url], ["challenge", self._challenge]]
+            try:
+                event = self._keys.sign(AUTH_KIND, "", tags, self._now_ms() // 1000)
+            except NostrError as error:
+                why = f"its challenge cannot be signed: {error}"
+                raise RelayRefused(why, prefix="auth-required") from None
+            with self.pending.expect(event.id) as pending:
+                await self._send(auth_frame(event))
+                self.count += 1
+                done, _ = await asyncio.wait({pending}, timeout=timeout_s * _PATIENCE)
+                answer = pending.result() if done else None
+            if isinstance(answer, RelayUnreachable):
+                raise answer
+            if answer is not None and not answer.accepted:
+                raise RelayRefused(f"it rejects our authentication: {answer.text}", prefix="restricted")
+
+
+# The events that were sent and wait for their OK (NIP-01), and which event an OK is about.
+
+PendingOk = asyncio.Future[Ok | RelayUnreachable]
+
+_MAX_LATE: Final = 1_000
+
+
+class PendingOks:
+    """The OKs that are outstanding on one connection."""
+
+    def __init__(self) -> None:
+        self.one_at_a_time = False
+        """The relay has refused something without saying what, so it must get one event at a time."""
+        self._waiting: dict[str, list[PendingOk]] = {}
+        self._late: dict[str, None] = {}
+        """Ids of events that timed out: their OK may still come. Oldest first."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @contextlib.contextmanager
+    def expect(self, id_: str) -> Iterator[PendingOk]:
+        """A future for the OK of the event with this id, while the context is open."""
+        answer: PendingOk = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(id_, [])
+        waiting.append(answer)
+        try:
+            yield answer
+        finally:
+            waiting.remove(answer)
+            if not waiting:
+                self._waiting.pop(id_, None)
+            # Without an answer: it may still come, and must not count for another event then.
+            if not answer.done() or answer.cancelled():
+                answer.cancel()
+                self._late[id_] = None
+                if len(self._late) > _MAX_LATE:
+                    del self._late[next(iter(self._late))]
+
+    def resolve(self, ok: Ok) -> bool:
+        """Give an OK to whoever waits for it. Returns False if nobody does."""
+        if ok.id:
+            self._late.pop(ok.id, None)
+            return self._settle(ok.id, ok)
+        if ok.accepted:
+            return False
+        self.one_at_a_time = True
+        if self._late:
+            del self._late[next(iter(self._late))]
+            return True
+        # "error" means "try again": the others must not be given up for what one of them did wrong.
+        answer = ok if len(self._waiting) == 1 else Ok("", False, "error", ok.text)
+        for id_ in list(self._waiting):
+            self._settle(id_, answer)
+        return True
+
+    def fail(self, error: RelayUnreachable) -> None:
+        """The connection is lost, so no OK will come."""
+        self._late.clear()
+        for id_ in list(self._waiting):
+            self._settle(id_, error)
+
+    def _settle(self, id_: str, result: Ok | RelayUnreachable) -> bool:
+        waiting = [answer for answer in self._waiting.get(id_, ()) if not answer.done()]
+        for answer in waiting:
+            answer.set_result(result)
+        return bool(waiting)

@@ -22,28 +22,32 @@ import logging
 import random as dice
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
+import aiohttp
 import yarl
 
-from discoclaw.core.errors import NostrError, RelayError, RelayRefused, RelayUnreachable, SettingsError
+from discoclaw.core.errors import RelayError, RelayRefused, RelayUnreachable, SettingsError
 from discoclaw.core.redact import redact, without_login
 from discoclaw.nostr.event import MAX_EVENT_BYTES, Event, Keys
 from discoclaw.nostr.relays import paging
-from discoclaw.nostr.relays.connection import Connection, Timing
-from discoclaw.nostr.relays.paging import PAGE, FetchResult, OnEvents
+from discoclaw.nostr.relays.connection import Limits, Timing, WebSocket, limits_of, session
+from discoclaw.nostr.relays.paging import PAGE, FetchResult, OnEvents, RequestFailed
 from discoclaw.nostr.relays.protocol import (
-    AUTH_KIND,
     MAX_CHALLENGE,
+    Answer,
+    Authentication,
     End,
+    EventChecker,
     Filter,
     Handler,
     Ok,
+    PendingOks,
     Request,
     Subscription,
-    auth_frame,
     event_frame,
     one_line,
     parse,
@@ -54,17 +58,19 @@ log = logging.getLogger(__name__)
 
 _NOTICE_INTERVAL_S: Final = 60.0
 """Least time between two notices of a relay in the log: a relay decides how many it sends."""
+_MAX_TRIES: Final = 3
+_MAX_WAITS: Final = 12
+"""How many time limits one answer may take in all, as long as something keeps arriving."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionStatus:
     """The state of a connection. Times are in ms since 1970.
 
-    `name` and `url` identify the relay, `address` is where it is now. `in_flight` counts events that wait for
+    `url` identifies the relay, `address` is where it is now. `in_flight` counts events that wait for
     their OK. `bad` counts what the relay sent and we dropped, by kind.
     """
 
-    name: str
     url: str
     address: str
     connected_since_ms: int | None
@@ -83,8 +89,11 @@ def _now_ms() -> int:
 USUAL_TIMING = Timing()
 
 
-class Relay(Connection):
+class Relay:
     """A relay. Raises SettingsError for a wrong address.
+
+    It reconnects whenever the connection is lost, with growing pauses, until it is closed. Only a relay that
+    did its work resets the pauses: one that accepts connections just to drop them gets ever longer ones.
 
     `name` identifies the relay in logs and in the outbox. By default it is the address without
     credentials; the embedded relay needs another one, because its port changes. Events of more than
@@ -105,11 +114,22 @@ class Relay(Connection):
         address = relay_url(url)
         self.address = display_url(address)
         self.url = name or self.address
-        super().__init__(address, self.url, timing, random)
+        self.timeout_s = timing.timeout_s
+        self._limits = Limits()
+        self._wire = address
+        self._timing = timing
+        self._random = random
+        self._running: asyncio.Task[None] | None = None
+        self._socket: WebSocket | None = None
+        self._opened = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._announced: asyncio.Task[None] | None = None
+        self._is_useful = False
+        self._last_error = ""
         self._max_message = max_message
         self._now_ms = now_ms
         # User and password are for a proxy in front of the relay, which doesn't know them (NIP-42).
-        self._auth = Authentication(keys, str(address.with_user(None)), self.send, now_ms)
+        self._auth = Authentication(keys, str(address.with_user(None)), self._send, now_ms)
         self._requests: dict[str, Request] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._pending = PendingOks()
@@ -126,13 +146,36 @@ class Relay(Connection):
     # ------------------------------------------------------------------ the connection
 
     @property
-    def auths(self) -> int:
-        """How often we have authenticated, on all connections."""
-        return self._auth.count
+    def connected(self) -> bool:
+        return self._socket is not None
+
+    def start(self) -> None:
+        """Connect in the background, and stay connected until `close`."""
+        if self._running is None:
+            self._running = asyncio.create_task(self._run(), name=f"relay {self.url}")
 
     async def close(self) -> None:
+        """Disconnect within two seconds, whatever the relay does. What waits gets RelayUnreachable."""
         subscriptions, self._subscriptions = list(self._subscriptions.values()), {}
-        await asyncio.gather(super().close(), *(one.close() for one in subscriptions), return_exceptions=True)
+        running, self._running = self._running, None
+        if running is not None:
+            running.cancel()
+        ending = [running] if running is not None else []
+        await asyncio.gather(*ending, *(one.close() for one in subscriptions), return_exceptions=True)
+
+    async def ready(self, timeout_s: float | None = None) -> None:
+        """Wait for a connection. Raises RelayUnreachable with the last error if there is none in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._opened.wait()
+        except TimeoutError:
+            raise self._not_connected() from None
+
+    async def informed(self) -> Limits:
+        """The relay's limits, after it had a few seconds to announce them."""
+        if self._announced is not None and not self._announced.done():
+            await asyncio.wait({self._announced})
+        return self._limits
 
     def on_connected(self, callback: Callable[[], None]) -> None:
         """Call `callback` after each new connection."""
@@ -140,37 +183,100 @@ class Relay(Connection):
 
     def status(self) -> ConnectionStatus:
         return ConnectionStatus(
-            name=self.name,
             url=self.url,
             address=self.address,
             connected_since_ms=self._connected_since_ms,
             last_eose_ms=self._last_eose_ms,
-            last_error=self.last_error,
+            last_error=self._last_error,
             last_notice=self._last_notice,
             authenticated=self._auth.done,
             in_flight=len(self._pending),
             bad=sum((one.bad for one in self._subscriptions.values()), self._bad),
         )
 
-    def on_open(self) -> None:
-        self._connected_since_ms = self._now_ms()
-        self._connected_at = asyncio.get_running_loop().time()
-        for subscription in self._subscriptions.values():
-            self.spawn(self._ask(subscription))
-        for callback in self._callbacks:
-            try:
-                callback()
-            except Exception:  # a named edge: a fault of a listener must not cost us the connection
-                log.exception("a listener for connections to %s failed", self.name)
+    async def _run(self) -> None:
+        failures = 0
+        async with session() as http:
+            while True:
+                self._is_useful = False
+                try:
+                    await self._stay_connected(http)
+                except RelayUnreachable as error:
+                    self._last_error = f"{self.url}: {error}"
+                    # The first failure is news; a relay that stays away for days is not.
+                    (log.debug if failures else log.warning)("%s", self._last_error)
+                except Exception:  # a named edge: a fault of ours must not end the reconnecting
+                    log.exception("the connection to %s failed", self.url)
+                failures = 1 if self._is_useful else failures + 1
+                await asyncio.sleep(self._timing.pause_s(failures, self._random()))
 
-    def on_close(self) -> None:
-        """Requests for stored events end; subscriptions wait for the next connection."""
-        self._connected_since_ms = None
-        error = RelayUnreachable(f"{self.name}: the connection was lost")
-        self._pending.fail(error)
-        self._auth.reset(error)
-        for request in self._requests.values():
-            request.finish(End("lost"))
+    async def _stay_connected(self, http: aiohttp.ClientSession) -> None:
+        """Connect, and read until the connection is lost. Always raises RelayUnreachable in the end."""
+
+        async def announced() -> None:
+            self._limits = await limits_of(http, self._wire, self.timeout_s)
+
+        websocket = await WebSocket.open(http, self._wire, self._timing)
+        try:
+            log.info("connected to %s", self.url)
+            self._socket = websocket
+            self._announced = self._spawn(announced())
+            self._opened.set()
+            self._connected_since_ms = self._now_ms()
+            self._connected_at = asyncio.get_running_loop().time()
+            for subscription in self._subscriptions.values():
+                self._spawn(self._ask(subscription))
+            for callback in self._callbacks:
+                try:
+                    callback()
+                except Exception:  # a named edge: a fault of a listener must not cost us the connection
+                    log.exception("a listener for connections to %s failed", self.url)
+            while True:
+                self._on_text(await websocket.receive())
+        finally:
+            self._opened.clear()
+            self._socket = self._connected_since_ms = None
+            # Requests for stored events end; subscriptions wait for the next connection.
+            lost = RelayUnreachable(f"{self.url}: the connection was lost")
+            self._pending.fail(lost)
+            self._auth.reset(lost)
+            for request in self._requests.values():
+                request.finish(End("lost"))
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await websocket.close()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _send(self, text: str) -> None:
+        """Send a message. Raises RelayUnreachable."""
+        if self._socket is None:
+            raise self._not_connected()
+        try:
+            await self._socket.send(text)
+        except RelayUnreachable as error:
+            raise RelayUnreachable(f"{self.url}: {error}") from None
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something beside the reading; it is cancelled when this connection is lost."""
+
+        async def logged() -> None:
+            try:
+                await work
+            except RelayError as error:
+                self._last_error = str(error)
+            except Exception:  # a named edge: nobody awaits this task, so its error would be lost
+                log.exception("a background task for %s failed", self.url)
+
+        task = asyncio.create_task(logged())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # A task that is cancelled before it starts never awaits its coroutine, which Python warns about.
+        task.add_done_callback(lambda _: work.close())
+        return task
+
+    def _not_connected(self) -> RelayUnreachable:
+        return RelayUnreachable(self._last_error or f"{self.url}: not connected")
 
     # ------------------------------------------------------------------ publishing and authenticating
 
@@ -182,33 +288,33 @@ class Relay(Connection):
         have meant another event.
         """
         frame = event_frame(event)
-        await self.introduce()
-        limit = self.limits.max_message_bytes
+        await self._introduce()
+        limit = self._limits.max_message_bytes
         if limit is not None and len(frame.encode("utf-8")) > limit:
-            raise RelayRefused(f"{self.name} accepts messages of at most {limit} bytes", prefix="invalid")
+            raise RelayRefused(f"{self.url} accepts messages of at most {limit} bytes", prefix="invalid")
         async with self._publishing if self._pending.one_at_a_time else contextlib.nullcontext():
             was_stranger = not self._auth.done
-            ok = await self._send(event, frame)
+            ok = await self._sent(event, frame)
             # Some relays ask for authentication on connecting, and refuse as "restricted" what arrives before
             # it.
             too_early = ok.prefix == "restricted" and was_stranger and self._auth.requested
-            if not _has_it(ok) and (ok.prefix == "auth-required" or too_early):
-                await self.authenticate()
-                ok = await self._send(event, frame)
-        if not _has_it(ok):
-            raise RelayRefused(f"{self.name}: {ok.text or 'refused without a reason'}", prefix=ok.prefix)
+            if not ok.has_it and (ok.prefix == "auth-required" or too_early):
+                await self._authenticate()
+                ok = await self._sent(event, frame)
+        if not ok.has_it:
+            raise RelayRefused(f"{self.url}: {ok.text or 'refused without a reason'}", prefix=ok.prefix)
 
-    async def _send(self, event: Event, frame: str) -> Ok:
+    async def _sent(self, event: Event, frame: str) -> Ok:
         """The relay's answer to an event. Raises RelayUnreachable."""
         notice_before = self._last_notice
         answer: Ok | RelayUnreachable
         with self._pending.expect(event.id) as pending:
             try:
                 async with asyncio.timeout(self.timeout_s):
-                    await self.send(frame)
+                    await self._send(frame)
                     answer = await pending
             except TimeoutError:
-                why = f"{self.name}: no answer to an event within {self.timeout_s:g} s"
+                why = f"{self.url}: no answer to an event within {self.timeout_s:g} s"
                 if self._last_notice != notice_before:  # some refuse only with a NOTICE (@nostr-relay)
                     why += f"; its notice: {self._last_notice}"
                 answer = RelayUnreachable(why)
@@ -216,19 +322,19 @@ class Relay(Connection):
             raise answer
         return answer
 
-    async def authenticate(self) -> None:
+    async def _authenticate(self) -> None:
         """Authenticate (NIP-42), unless that is done. Raises RelayRefused, RelayUnreachable."""
         before = self._auth.count
         try:
             await self._auth.authenticate(self.timeout_s)
         except RelayRefused as error:
-            raise RelayRefused(f"{self.name}: {error}", prefix=error.prefix) from None
+            raise RelayRefused(f"{self.url}: {error}", prefix=error.prefix) from None
         finally:
             if self._auth.count != before:  # the answers to a stranger may have been cut
                 for id_ in (*self._subscriptions, *self._requests):
-                    self.spawn(self._ask(self._subscriptions.get(id_) or self._requests[id_]))
+                    self._spawn(self._ask(self._subscriptions.get(id_) or self._requests[id_]))
 
-    async def introduce(self) -> None:
+    async def _introduce(self) -> None:
         """Authenticate if the relay asks for it. Never raises: a failure shows where it matters.
 
         nostr-relay punishes a stranger who does anything first: it answers after 2, 4, 8, 16 seconds and
@@ -238,7 +344,7 @@ class Relay(Connection):
             await self._auth.wait_for_challenge(self._connected_at, self.timeout_s)
         if self._auth.requested:
             with contextlib.suppress(RelayError):
-                await self.authenticate()
+                await self._authenticate()
 
     # ------------------------------------------------------------------ asking
 
@@ -247,42 +353,101 @@ class Relay(Connection):
     ) -> FetchResult:
         """All stored events for the filters, verified, and whether that is everything. One fetch at a time.
 
-        `take` gets the events in batches, each event once. Without it they are in the result. Whatever the
-        relay does is told by the result and not raised.
+        The filters should name authors: a relay can sign endless events of its own. `take` gets the events in
+        batches, each event once. Without it they are in the result. `page` is how many are asked for at once.
+        Whatever the relay does is told by the result and not raised.
         """
+        events: list[Event] = []
+        count = requests = 0
+
+        async def keep(batch: list[Event]) -> None:
+            events.extend(batch)
+
         async with self._fetching:
             try:
                 await self.ready(self.timeout_s)
             except RelayUnreachable as error:
-                return FetchResult(complete=False, reason=str(error).removeprefix(f"{self.name}: "))
+                return FetchResult(complete=False, reason=str(error).removeprefix(f"{self.url}: "))
             limits = await self.informed()
             with contextlib.suppress(RelayError):
-                await (self.authenticate() if limits.auth_required else self.introduce())
-            return await paging.fetch(self, filters, take, page=page, max_events=limits.max_events)
+                await (self._authenticate() if limits.auth_required else self._introduce())
+            checker, parts = EventChecker(), list(filters)
+            while True:
+                before = self._auth.count
+                result = FetchResult()
+                ask = partial(self._answer, checker, take or keep, result)
+                await paging.fetch(ask, parts, result, page=page, max_events=limits.max_events)
+                await self._introduce()
+                count, requests = count + result.count, requests + result.requests
+                if self._auth.count == before:
+                    break  # otherwise it may have hidden from a stranger what it shows to the author
+        result.count, result.requests, result.events = count, requests, events
+        return result
 
-    @contextlib.asynccontextmanager
-    async def request(self, filters: Sequence[Filter], limit: int) -> AsyncIterator[Request]:
-        """One REQ for at most `limit` stored events; `fetch` sends them until nothing is left.
+    async def _answer(
+        self, checker: EventChecker, take: OnEvents, result: FetchResult, asked: Filter, limit: int
+    ) -> Answer:
+        """Ask for at most `limit` stored events, and again where that may help, until an answer is complete.
 
-        On leaving, the relay is told to stop. Without a connection the request ends as "lost".
+        Hands over what arrives, and counts it in the result. Raises RequestFailed, and what `take` raises.
         """
-        request = Request(filters, limit)
-        self._requests[request.id] = request
-        try:
-            await self._ask(request)
-            yield request
-        finally:
-            del self._requests[request.id]
-            if request.end is None or request.end.how not in ("closed", "lost"):
-                self._stop(request.id)
+        time = asyncio.get_running_loop().time
+        for tried in range(1, _MAX_TRIES + 1):
+            result.requests += 1
+            answer, until = Answer(), time() + _MAX_WAITS * self.timeout_s
+            request = Request([asked], limit)
+            self._requests[request.id] = request
+            try:
+                await self._ask(request)
+                left_s = self.timeout_s
+                while (bodies := await request.take(min(self.timeout_s, left_s))) is not None:
+                    if fresh := await asyncio.to_thread(checker.check, bodies, [asked], answer):
+                        result.count += len(fresh)
+                        await take(fresh)
+                    left_s = max(0.0, until - time())
+            finally:
+                del self._requests[request.id]
+                if request.end is None or request.end.how not in ("closed", "lost"):
+                    self._stop(request.id)
+            if request.oversize:
+                answer.bad["oversize"] += request.oversize
+            result.bad.update(answer.bad)
+            end = request.end or End("lost")
+            # A relay that ignores `limit` may serve more than we read. Its newest part is as good as a page.
+            if end.how == "eose" or (end.how == "flooded" and answer.rows and answer.newest_first):
+                return answer
+            if tried == _MAX_TRIES:
+                break
+            try:
+                match end.how, end.prefix:
+                    case "lost", _:
+                        await self.ready(self.timeout_s)
+                    case "closed", "auth-required" if tried == 1:
+                        await self._authenticate()
+                    case "closed", "rate-limited":
+                        await asyncio.sleep(self.timeout_s * tried / 10)
+                    case _:
+                        break
+            except RelayError:
+                break
+        match end.how:
+            case "closed":
+                why = f"it refuses: {end.text}" if end.text else "it refuses without a reason"
+            case "stalled":
+                why = f"its answer did not end within {self.timeout_s:g} s"
+            case "flooded":
+                why = "it sends far more than we asked for"
+            case _:
+                why = end.text or "the connection was lost"
+        raise RequestFailed(why, refused=end.how == "closed")
 
     async def subscribe(self, filters: Iterable[Filter], handler: Handler) -> Subscription:
         """Hand over every event for the filters, stored ones first, until `unsubscribe`."""
         subscription = Subscription(tuple(filters), handler)
         self._subscriptions[subscription.id] = subscription
-        limit, count = self.limits.max_requests, len(self._subscriptions)
+        limit, count = self._limits.max_requests, len(self._subscriptions)
         if limit is not None and count >= limit:
-            log.warning("%s allows %d requests at once, and %d are open", self.name, limit, count)
+            log.warning("%s allows %d requests at once, and %d are open", self.url, limit, count)
         if self.connected:
             await self._ask(subscription)
         return subscription
@@ -294,9 +459,9 @@ class Relay(Connection):
         await subscription.close()
 
     async def _ask(self, one: Request | Subscription) -> None:
-        """Send a REQ. Without a connection a request ends; a subscription waits for `on_open`."""
+        """Send a REQ. Without a connection a request ends; a subscription waits for the next one."""
         try:
-            await self.send(one.frame)
+            await self._send(one.frame)
         except RelayUnreachable as error:
             if isinstance(one, Request):
                 one.finish(End("lost", text=str(error)))
@@ -304,21 +469,21 @@ class Relay(Connection):
     def _stop(self, id_: str) -> None:
         """Tell the relay that a request is over."""
         if self.connected:
-            self.spawn(self.send(json.dumps(["CLOSE", id_], separators=(",", ":"))))
+            self._spawn(self._send(json.dumps(["CLOSE", id_], separators=(",", ":"))))
 
     async def _resume(self, subscription: Subscription, end: End) -> None:
         """Send a subscription again that the relay closed, after a pause that grows with each refusal."""
         subscription.refusals += 1
         if end.prefix == "auth-required" and subscription.refusals == 1:
-            await self.authenticate()
+            await self._authenticate()
         else:
-            await asyncio.sleep(self.pause_s(subscription.refusals))
+            await asyncio.sleep(self._timing.pause_s(subscription.refusals, self._random()))
         if subscription.id in self._subscriptions:
             await self._ask(subscription)
 
     # ------------------------------------------------------------------ messages of the relay
 
-    def on_text(self, text: str) -> None:
+    def _on_text(self, text: str) -> None:
         match parse(text):
             case ["EVENT", id_, body]:
                 one = self._requests.get(id_) or self._subscriptions.get(id_)
@@ -330,28 +495,28 @@ class Relay(Connection):
                     one.put(body)
             case ["OK", str(id_), bool(accepted), *rest]:
                 ok = Ok(id_.lower(), accepted, *reason(rest))
-                self.is_useful |= ok.accepted
+                self._is_useful |= ok.accepted
                 if not (ok.id and self._auth.pending.resolve(ok)):
                     self._pending.resolve(ok)
             case ["EOSE", str(id_), *_]:
                 if self._on_end(id_, End("eose")):
-                    self.is_useful = True
+                    self._is_useful = True
                     self._last_eose_ms = self._now_ms()
             case ["CLOSED", str(id_), *rest]:
                 prefix, why = reason(rest)
                 if self._on_end(id_, End("closed", prefix, why)):
-                    self.last_error = f"{self.name} closed a request: {why}"
+                    self._last_error = f"{self.url} closed a request: {why}"
             case ["NOTICE", str(notice), *_]:
                 self._last_notice = shown = redact(one_line(notice)).text  # it may quote what somebody sent
                 now = asyncio.get_running_loop().time()
                 if now - self._notice_logged_at >= _NOTICE_INTERVAL_S:
                     self._notice_logged_at = now
-                    log.warning("notice from %s: %s", self.name, shown)
+                    log.warning("notice from %s: %s", self.url, shown)
             case ["AUTH", str(challenge), *_] if 0 < len(challenge) <= MAX_CHALLENGE:
                 # Only the first one is answered at once, later ones when something is refused: otherwise a
                 # relay could make us sign as fast as it sends.
                 if self._auth.challenged(challenge):
-                    self.spawn(self.authenticate())
+                    self._spawn(self._authenticate())
             case _:
                 self._bad["nonsense"] += 1
 
@@ -363,179 +528,10 @@ class Relay(Connection):
             if end.how == "eose":
                 subscription.on_eose()
             else:
-                self.spawn(self._resume(subscription, end))
+                self._spawn(self._resume(subscription, end))
         else:
             return False
         return True
-
-
-def _has_it(ok: Ok) -> bool:
-    """Whether the relay has the event. "duplicate" with false means that it had it before (NIP-01)."""
-    return ok.accepted or ok.prefix == "duplicate"
-
-
-# ---------------------------------------------------------------------- authentication
-
-_PATIENCE: Final = 0.1
-"""The share of the time limit to wait for what may never come.
-
-That is a challenge on connecting, which some relays send only when they refuse something, and the OK for our
-answer, which nostr-relay never sends."""
-
-
-class Authentication:
-    """The authentication on the current connection to the relay at `url`.
-
-    `count` is how often we have authenticated, on all connections. `pending` has the OKs for our answers.
-    """
-
-    def __init__(
-        self, keys: Keys, url: str, send: Callable[[str], Awaitable[None]], now_ms: Callable[[], int]
-    ) -> None:
-        self.count = 0
-        self.pending = PendingOks()
-        self._keys = keys
-        self._url = url
-        self._send = send
-        self._now_ms = now_ms
-        self._challenge = ""
-        self._answered = ""
-        self._challenged = asyncio.Event()
-        self._lock = asyncio.Lock()
-
-    @property
-    def requested(self) -> bool:
-        """Whether the relay has sent a challenge."""
-        return bool(self._challenge)
-
-    @property
-    def done(self) -> bool:
-        """Whether we have answered the relay's last challenge."""
-        return bool(self._challenge) and self._answered == self._challenge
-
-    def reset(self, error: RelayUnreachable) -> None:
-        """The connection is lost: a challenge counts only on its own connection."""
-        self._challenge = self._answered = ""
-        self._challenged.clear()
-        self.pending.fail(error)
-
-    async def wait_for_challenge(self, connected_at: float, timeout_s: float) -> None:
-        """Give the relay time for its challenge.
-
-        Most send it right after connecting (`connected_at`, loop time).
-        """
-        left_s = connected_at + timeout_s * _PATIENCE - asyncio.get_running_loop().time()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, left_s)):
-                await self._challenged.wait()
-
-    def challenged(self, challenge: str) -> bool:
-        """Remember a challenge. Returns whether it is the first one on this connection."""
-        first = not self._challenge
-        self._challenge = challenge
-        self._challenged.set()
-        return first
-
-    async def authenticate(self, timeout_s: float) -> None:
-        """Answer the current challenge, unless that was done or tried. Waits for a challenge and for the OK.
-
-        Raises RelayRefused and RelayUnreachable.
-        """
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._challenged.wait()
-        except TimeoutError:
-            why = "it requires authentication, but sends no challenge"
-            raise RelayRefused(why, prefix="auth-required") from None
-        async with self._lock:
-            if self._answered == self._challenge:
-                return
-            # Before the answer is sent, so that a rejected proof is not tried again for the same challenge.
-            self._answered = self._challenge
-            tags = [["relay", self._url], ["challenge", self._challenge]]
-            try:
-                event = self._keys.sign(AUTH_KIND, "", tags, self._now_ms() // 1000)
-            except NostrError as error:
-                why = f"its challenge cannot be signed: {error}"
-                raise RelayRefused(why, prefix="auth-required") from None
-            with self.pending.expect(event.id) as pending:
-                await self._send(auth_frame(event))
-                self.count += 1
-                done, _ = await asyncio.wait({pending}, timeout=timeout_s * _PATIENCE)
-                answer = pending.result() if done else None
-            if isinstance(answer, RelayUnreachable):
-                raise answer
-            if answer is not None and not answer.accepted:
-                raise RelayRefused(f"it rejects our authentication: {answer.text}", prefix="restricted")
-
-
-# The events that were sent and wait for their OK (NIP-01), and which event an OK is about.
-
-PendingOk = asyncio.Future[Ok | RelayUnreachable]
-
-_MAX_LATE: Final = 1_000
-
-
-class PendingOks:
-    """The OKs that are outstanding on one connection."""
-
-    def __init__(self) -> None:
-        self.one_at_a_time = False
-        """The relay has refused something without saying what, so it must get one event at a time."""
-        self._waiting: dict[str, list[PendingOk]] = {}
-        self._late: dict[str, None] = {}
-        """Ids of events that timed out: their OK may still come. Oldest first."""
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    @contextlib.contextmanager
-    def expect(self, id_: str) -> Iterator[PendingOk]:
-        """A future for the OK of the event with this id, while the context is open."""
-        answer: PendingOk = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(id_, [])
-        waiting.append(answer)
-        try:
-            yield answer
-        finally:
-            waiting.remove(answer)
-            if not waiting:
-                self._waiting.pop(id_, None)
-            # Without an answer: it may still come, and must not count for another event then.
-            if not answer.done() or answer.cancelled():
-                answer.cancel()
-                self._late[id_] = None
-                if len(self._late) > _MAX_LATE:
-                    del self._late[next(iter(self._late))]
-
-    def resolve(self, ok: Ok) -> bool:
-        """Give an OK to whoever waits for it. Returns False if nobody does."""
-        if ok.id:
-            self._late.pop(ok.id, None)
-            return self._settle(ok.id, ok)
-        if ok.accepted:
-            return False
-        self.one_at_a_time = True
-        if self._late:
-            del self._late[next(iter(self._late))]
-            return True
-        # "error" means "try again": the others must not be given up for what one of them did wrong.
-        answer = ok if len(self._waiting) == 1 else Ok("", False, "error", ok.text)
-        for id_ in list(self._waiting):
-            self._settle(id_, answer)
-        return True
-
-    def fail(self, error: RelayUnreachable) -> None:
-        """The connection is lost, so no OK will come."""
-        self._late.clear()
-        for id_ in list(self._waiting):
-            self._settle(id_, error)
-
-    def _settle(self, id_: str, result: Ok | RelayUnreachable) -> bool:
-        waiting = [answer for answer in self._waiting.get(id_, ()) if not answer.done()]
-        for answer in waiting:
-            answer.set_result(result)
-        return bool(waiting)
 
 
 # ----------------------------------------------------------------------
