@@ -18,7 +18,7 @@ import re
 import selectors
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import Any, TypeAlias, TypeVar
 
 import psycopg
@@ -188,9 +188,10 @@ class Database:
 
     @contextmanager
     def connection(self, *, spare: bool = False) -> Iterator[Connection]:
-        """A connection for one thread, in autocommit mode; a transaction left open is rolled back.
+        """A connection for one thread, in autocommit mode. After an error it is not used again.
 
-        A `spare` one is beside the others: for the one thread whose waiting would say that the store is out
+        So a transaction left open ends, and nobody goes on with a server that takes only reads by now. A
+        `spare` one is beside the others: for the one thread whose waiting would say that the store is out
         of reach. While it is out of reach, this fails at once. Raises OSError.
         """
         if not self.presence.answers:
@@ -199,13 +200,12 @@ class Database:
             raise OSError(f"{self.where}: all {self._most} connections of this process are in use")
         try:
             db = self._idle_or_new()
+            sound = False
             try:
                 yield db
+                sound = db.info.transaction_status == pq.TransactionStatus.IDLE
             finally:
-                with suppress(psycopg.Error):
-                    if not db.closed and db.info.transaction_status != pq.TransactionStatus.IDLE:
-                        db.execute("ROLLBACK")
-                if self._closed or db.closed or db.info.transaction_status != pq.TransactionStatus.IDLE:
+                if self._closed or not sound:
                     db.close()
                 else:
                     with self._given:
