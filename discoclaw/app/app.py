@@ -28,7 +28,7 @@ from discoclaw.memory.conversations.inboxes import Inboxes
 from discoclaw.session.talk import Talk
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
-from discoclaw.store.sharing import SHARDS
+from discoclaw.store.port import SHARDS
 from discoclaw.usage.accounts import Accounts
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from discoclaw.memory.live import LiveConfig
 from discoclaw.memory.status import Status, status_of
 from discoclaw.show.answer import Grid
 from discoclaw.show.words import count, line
-from discoclaw.store.sharing import Together
+from discoclaw.store.port import Together
 
 _PROCESSES = ("process", "host", "pid", "version", "shards", "since", "last heard", "behind", "waits for")
 _STORES = {"files": "in files", "sqlite": "in SQLite", "postgresql": "in PostgreSQL", "none": "none is kept"}

@@ -28,8 +28,7 @@ from discoclaw.core.ports import ALONE, Processes
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.stores import shared
 from discoclaw.store.files import in_thread, read_in_thread, to_its_end
-from discoclaw.store.port import Disk
-from discoclaw.store.sharing import Presence, seconds
+from discoclaw.store.port import Disk, Presence, seconds
 from discoclaw.store.threads import Threads
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from discoclaw.memory.folder import Holder, holder_of
 from discoclaw.memory.stores import Disks, shared
 from discoclaw.memory.subjects.follow import Numbered
 from discoclaw.memory.subjects.inspect import unfinished
-from discoclaw.store.port import CURSORS, Disk
-from discoclaw.store.sharing import Together
+from discoclaw.store.port import CURSORS, Disk, Together
 
 MOST_LAG_S = 60.0
 """The oldest that what a process knows of the others may be: with a poll each 0.3 s, it hangs."""

@@ -114,11 +114,6 @@ class RecoveryReport:
         return sum(one.records > 0 for one in self.ledgers.values())
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing is new here."""
-        return not self.records and not self.files
-
-    @property
     def is_complete(self) -> bool:
         """Whether it is everything, as far as we can know.
 

@@ -150,10 +150,6 @@ class Views:
         found += [f"{SESSION}{one.session}" for one in cleared if _KEY.fullmatch(one.session)]
         return list(dict.fromkeys(found))
 
-    def templates(self, unit: str) -> list[EventTemplate]:
-        """Everything that should be published of a unit. Raises OSError when the disk fails."""
-        return list(self.desired(unit).templates)
-
     def desired(
         self, unit: str, since: LedgerCursor = NOTHING_PUBLISHED, *, full: bool = False
     ) -> DesiredState:

@@ -4,13 +4,15 @@
     Ledgers    the logs of all subjects
     Documents  the named texts of one folder, each replaced whole
     Disk       all of it
+    Presence   of one process among several on one store: whether it may write and use its RAM
 
 Names and bytes are the same in every store, so moving from one to another means copying. A `path` says in
 messages where something lies; only in plain files (`plain`) is there a file of that name. Everything blocks,
 and raises OSError, the text of which says what is wrong. Nobody ever holds anything: what is written on what
 was read names it, and is refused where somebody else wrote since (`after` of a log, which raises Overtaken;
-`replace` of a text). In a store that several processes share, every write raises LeaseLost where `sharing`
-says so. Knows nothing about what the bytes mean.
+`replace` of a text). A store that several processes share checks inside each transaction that its process
+still counts, so one that was stopped can't commit what another one does by now: every write may raise
+LeaseLost. Knows nothing about what the bytes mean.
 """
 
 import json
@@ -19,8 +21,9 @@ import re
 import sqlite3
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -322,6 +325,74 @@ def drop(folder: Documents, name: str) -> bool:
     if left:
         raise OSError("; ".join(left))
     return removed > 0
+
+
+# ---------------------------------------------------------------------- several processes on one store
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC) if hasattr(time, "CLOCK_MONOTONIC") else None
+
+
+def seconds() -> float:
+    """Seconds that no change of the machine's time moves. They go on while a machine sleeps, where it can."""
+    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+
+
+@dataclass(eq=False, slots=True)
+class Presence:
+    """The presence of one process in its store. Process 0, before it is registered, is always in touch."""
+
+    process: int = 0
+    until: float = field(default=float("inf"))
+    """Until when (`seconds`) the others certainly count on this process."""
+    away: bool = False
+    """Whether the store did not answer lately, so that nothing is asked of it but whether it is back."""
+    stale: bool = False
+    """Whether others may have changed what is in RAM since the store was out of reach."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether it makes sense to ask the store."""
+        return not self.process or (not self.away and seconds() < self.until)
+
+    @property
+    def in_touch(self) -> bool:
+        """Whether what is in RAM may be used."""
+        return not self.process or (not self.stale and seconds() < self.until)
+
+
+SHARDS: Final = "shard/"
+"""How the names of the leases for Discord's shards begin."""
+
+
+class ProcessState(NamedTuple):
+    """One process as the store knows it. Times are ages in seconds; `fed_s` is how old what it read is."""
+
+    id: int
+    kind: str
+    host: str
+    pid: int
+    program: str
+    alive: bool
+    started_s: float
+    heard_s: float
+    fed_s: float
+    waits: Sequence[str] = ()
+
+
+class LeaseState(NamedTuple):
+    """A lease, the process that has it, and for how long (s)."""
+
+    name: str
+    process: int
+    since_s: float
+
+
+class Together(NamedTuple):
+    """Everything that is known about the processes of a store, and its size in bytes."""
+
+    processes: tuple[ProcessState, ...] = ()
+    leases: tuple[LeaseState, ...] = ()
+    size: int = 0
 
 
 # ----------------------------------------------------------------------

@@ -10,8 +10,7 @@ import pytest
 
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.memory import processes
-from discoclaw.store.port import NO_LOG
-from discoclaw.store.sharing import seconds
+from discoclaw.store.port import NO_LOG, seconds
 from tests.memory.sharing import LEASE_S, One, lived_long, process, registered, silenced, until
 from tests.servers.line import Line
 from tests.servers.postgres import Postgres

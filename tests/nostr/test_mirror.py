@@ -472,7 +472,7 @@ class TestTimes:
     def test_the_time_of_a_call_is_part_of_what_it_says(self, tmp_path: Path) -> None:
         with mirror_setup(tmp_path) as setup:
             setup.tool(1, NOW - 400 * 86_400_000)
-            changes = [Change(one) for one in setup.views.templates(ANN)]
+            changes = [Change(one) for one in setup.views.desired(ANN).templates]
             signer = EventSigner(CODEC, clock=setup.clock, versions=setup.outbox.versions)
             signer._seconds.add(SECOND - 400 * 86_400, MAX_PER_SECOND)
             puts = signer.sign(changes)
@@ -551,7 +551,7 @@ class TestWhen:
     async def test_what_is_at_an_address_of_another_unit_is_replaced(self, tmp_path: Path) -> None:
         with mirror_setup(tmp_path) as setup:
             setup.profile()
-            (template,) = setup.views.templates(ANN)
+            (template,) = setup.views.desired(ANN).templates
             old = CODEC.encode(template, SECOND + 10)
             setup.outbox.adopt({"0" * 32: [(old, "another digest")]}, {})
             await setup.mirror.push()

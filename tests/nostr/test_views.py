@@ -72,11 +72,13 @@ async def link(setup: MirrorSetup, one: str, other: str) -> None:
 
 
 def records(setup: MirrorSetup, unit: str = ANN) -> list[EventTemplate]:
-    return [one for one in setup.views.templates(unit) if one.d.startswith(LEDGER)]
+    return [one for one in setup.views.desired(unit).templates if one.d.startswith(LEDGER)]
 
 
 def one_of(setup: MirrorSetup, kind: int, unit: str, prefix: str = "") -> EventTemplate:
-    (found,) = (one for one in setup.views.templates(unit) if one.kind == kind and one.d.startswith(prefix))
+    (found,) = (
+        one for one in setup.views.desired(unit).templates if one.kind == kind and one.d.startswith(prefix)
+    )
     return found
 
 
@@ -150,7 +152,7 @@ class TestConfidential:
                 "parent": record.parent_id,
                 "reason": "confidential",
             }
-        assert "471147114711" not in json.dumps([one.body for one in setup.views.templates(ANN)])
+        assert "471147114711" not in json.dumps([one.body for one in setup.views.desired(ANN).templates])
 
     async def test_it_stays_so_when_it_is_shared_again_or_removed(self, setup: MirrorSetup) -> None:
         item = await say(setup, "the code is 471147114711")
@@ -177,7 +179,7 @@ class TestConfidential:
         setup.tool(content="Found: User prefers vim. (fact)")
         before = one_of(setup, TOOL, ANN).d
         await mark(setup, item, "confidential")
-        said = json.dumps([one.body for one in setup.views.templates(ANN)])
+        said = json.dumps([one.body for one in setup.views.desired(ANN).templates])
         assert "vim" not in said
         assert "User likes tea." in said
         assert one_of(setup, TOOL, ANN).body["content"] == "(confidential)"
@@ -212,7 +214,7 @@ class TestSecrets:
             setup.group(purpose="s3cret" * 6, themes=["s3cret" * 6])
             setup.tool(content="s3cret" * 6)
             for unit in setup.views.units():
-                said = json.dumps([one.body for one in setup.views.templates(unit)])
+                said = json.dumps([one.body for one in setup.views.desired(unit).templates])
                 assert "s3cret" not in said
                 assert "[REDACTED key]" in said
 
@@ -247,7 +249,7 @@ class TestPeople:
     ) -> None:
         setup.memory.disk.documents(PROFILES).write(f"{ANN_ID}.json", b"{nonsense")
         setup.tool()
-        assert [one.kind for one in setup.views.templates(ANN)] == [TOOL]
+        assert [one.kind for one in setup.views.desired(ANN).templates] == [TOOL]
         assert f"{ANN_ID}.json: " in caplog.text
 
     async def test_preferences_are_a_sentence_a_line_newest_first(self, setup: MirrorSetup) -> None:
@@ -360,7 +362,7 @@ class TestConversations:
     def test_what_is_no_conversation_is_left_out(
         self, setup: MirrorSetup, caplog: pytest.LogCaptureFixture
     ) -> None:
-        assert setup.views.templates(f"{SESSION}elsewhere:1") == []
+        assert setup.views.desired(f"{SESSION}elsewhere:1").templates == ()
         assert "not the session key" in caplog.text
 
 
@@ -387,7 +389,9 @@ async def test_both_stores_publish_the_same(tmp_path: Path) -> None:
             setup.summary("They planned a fête.", NOW)
             setup.tool()
             setup.clear(NOW - 60_000, DM)
-            published.append({unit: by_address(setup.views.templates(unit)) for unit in setup.views.units()})
+            published.append(
+                {unit: by_address(setup.views.desired(unit).templates) for unit in setup.views.units()}
+            )
             await setup.mirror.close()
     files, sqlite = published
     assert files == sqlite
@@ -415,11 +419,11 @@ async def test_what_is_seen_in_steps_adds_up_to_what_is_seen_at_once(
                 seen = desired.ledger
                 found |= by_address(desired.templates)
         found |= by_address(setup.views.desired(ANN, seen).templates)
-        whole = by_address(setup.views.templates(ANN))
+        whole = by_address(setup.views.desired(ANN).templates)
         assert {key: one.digest for key, one in found.items() if key[0] == APP} == {
             key: one.digest for key, one in whole.items() if key[0] == APP
         }
-        assert whole == by_address(setup.views.templates(ANN))
+        assert whole == by_address(setup.views.desired(ANN).templates)
 
 
 async def _do(setup: MirrorSetup, items: list[str], step: str, number: int, which: int) -> None:

@@ -26,7 +26,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from discoclaw.core.errors import LeaseLost, MemoryFault
-from discoclaw.store.sharing import Presence, seconds
+from discoclaw.store.port import Presence, seconds
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -91,7 +91,7 @@ class Connection(psycopg.Connection[Row]):
 
 
 class Database:
-    """A database, and the connections to it. `presence` is what this process is to it (`store/sharing`)."""
+    """A database, and the connections to it. `presence` is what this process is to it (`store/port`)."""
 
     def __init__(self, url: str, *, most: int = MOST, silence_s: float = _SILENCE_S) -> None:
         try:

@@ -18,6 +18,8 @@ from discoclaw.store.port import (
     Ledgers,
     Log,
     Mark,
+    Presence,
+    Together,
     inside,
     is_log,
     subject_of,
@@ -26,7 +28,6 @@ from discoclaw.store.postgres import processes, schema
 from discoclaw.store.postgres.connection import Connection, Database, as_ours
 from discoclaw.store.postgres.processes import ProcessRows
 from discoclaw.store.postgres.tables import PostgresDocuments, PostgresLog, Tables
-from discoclaw.store.sharing import Presence, Together
 
 T = TypeVar("T")
 

@@ -26,8 +26,8 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from discoclaw import __version__
+from discoclaw.store.port import SHARDS, LeaseState, ProcessState, Together
 from discoclaw.store.postgres.connection import FENCE, Connection, Database, as_ours
-from discoclaw.store.sharing import SHARDS, LeaseState, ProcessState, Together
 
 CLAIMS_KEPT = "3 days"
 """Longer than Discord sends anything again, and than the messages that are read after an absence."""
