@@ -30,7 +30,6 @@ SLOW = (
     "My disk is slow to answer. I'm still trying, and I'll say here what came of it. "
     "If this was a change, it may still be made: `!memory show` tells whether it was."
 )
-OPTED_OUT = "you have opted out of memory, so I add nothing to it; `!memory optin` turns it on again"
 ONLY_OWNERS = "only my owners can do that; whoever runs me names them with DISCOCLAW_OWNER_IDS"
 
 T = TypeVar("T")

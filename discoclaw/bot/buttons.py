@@ -13,7 +13,7 @@ from typing import cast
 import discord
 
 from discoclaw.bot import naming
-from discoclaw.bot.answers import OPTED_OUT, Unclear, sentence
+from discoclaw.bot.answers import Unclear, sentence
 from discoclaw.bot.layout import send_either
 from discoclaw.bot.links import source_words
 from discoclaw.bot.pressed import (
@@ -33,9 +33,10 @@ from discoclaw.bot.pressed import (
     whisper,
 )
 from discoclaw.bot.proposals import answered, waiting
-from discoclaw.bot.questions import LETTERS, settled
 from discoclaw.bot.words import texts_of, texts_shown
-from discoclaw.commands.memories import STAMP, Asked, erased, menu_of, stamp
+from discoclaw.commands.caller import OPTED_OUT
+from discoclaw.commands.memories import STAMP, Asked, menu_of, stamp
+from discoclaw.commands.questions import LETTERS
 from discoclaw.core.draft import AlreadySettled, Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
@@ -68,18 +69,9 @@ async def settle(at: Pressed) -> str:
 
 
 async def _settled(at: Pressed, how: Resolution) -> str:
-    memory, branch, event_id = at.presses.context.store, at.known["branch"], at.known["event"]
-    if branch not in (await memory.branches(at.subject)).all:
-        raise Refused(f"the persona {branch!r} is gone, and the question with it")
-    if how != "keep_old" and at.presses.context.choices.opted_out(at.user_id):
-        raise Refused(OPTED_OUT)
-    view = await memory.view(at.subject, branch)
-    conflict = next((one for one in view.conflicts if one.event_id == event_id), None)
-    if conflict is None:
-        raise Refused(DONE_ALREADY)
-    before = view.items[conflict.item_id].text
-    await verbs.settle(memory, at.subject, event_id, how, at.origin, branch=branch, **at.how)
-    return NOTE + settled(before, conflict, how)
+    asked = Asked("settle", "", at.known["branch"])
+    answer = {"question": at.known["event"], "how": how}
+    return str(await at.presses.commands.again(at.press, asked, answer))
 
 
 @CONTROLS.on(rf"undo:{USER}:{_COMMIT}:{BRANCH}", once=True)
@@ -116,15 +108,12 @@ async def hatch(at: Pressed) -> str:
 @CONTROLS.on(rf"erase:{USER}:(?P<target>\d{{1,20}})")
 async def erase(at: Pressed) -> str:
     """Destroy all that is remembered about a person: about oneself, or by an owner about anybody."""
-    target, memory = at.known["target"], at.presses.context.store
-    own = at.user_id == target
-    if not own and at.user_id not in at.presses.owners:
-        raise Refused("only the person themselves or one of my owners can do that")
-    subject, message = user_subject(target), at.press.message
+    target, message = at.known["target"], at.press.message
     asked = int(message.created_at.timestamp() * 1000) if message is not None else 0
-    if memory.erased_at(subject) >= asked:
+    if at.presses.context.store.erased_at(user_subject(target)) >= asked:
         raise Refused(DONE_ALREADY)
-    return erased(await memory.erase(subject, asked_at=at.time_ms), own=own)
+    sure = {"user": target, "yes": True}
+    return str(await at.presses.commands.again(at.press, Asked("data erase", "", ""), sure))
 
 
 @CONTROLS.on(rf"keep:{USER}", needs=())

@@ -47,10 +47,3 @@ def source_link(client: discord.Client, source: Source) -> str:
         return ASIDE
     link = message_link(client, source.channel_id, source.message_id)
     return f"<{link}>" if link else NO_LINK
-
-
-def source_of_event(text: str) -> Source:
-    """The source that an event's `source` names."""
-    kind, _, place = text.partition(":")
-    channel, _, message = place.partition("/")
-    return Source.from_json({"type": kind, "channelId": channel, "messageId": message})

@@ -31,7 +31,7 @@ from discoclaw.bot.sending import TOO_LATE
 from discoclaw.bot.wire import discord_errors
 from discoclaw.bot.words import closed, frame_of
 from discoclaw.commands.memories import Asked
-from discoclaw.commands.spec import Command, Need
+from discoclaw.commands.spec import Command, Need, Values
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
 from discoclaw.core.item import Item
@@ -63,8 +63,8 @@ Outcome = str | Answer
 class Given(Protocol):
     """The commands, as a press gives them. All raise Refused and MemoryFault."""
 
-    async def again(self, press: Press, asked: Asked, /) -> Outcome:
-        """Carry out the command that asked which memory is meant."""
+    async def again(self, press: Press, asked: Asked, values: Values | None = None, /) -> Outcome:
+        """Carry out the command that asked something: which memory is meant, or for its `values`."""
 
     async def turn(self, press: Press, verb: str, values: str, page: int, /) -> Answer:
         """Give a command again, for a page of its card."""

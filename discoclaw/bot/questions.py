@@ -1,4 +1,4 @@
-"""Which side of a contradiction is right: the question with its answers, and asking it in a DM.
+"""Asks people in a DM which side of a contradiction is right.
 
 `Questions` follows the ledger, and `ask` may be called as often as one likes: which questions were asked is
 kept in a cursor for each person. A few wait at a time, and the next comes when one is answered, here or with
@@ -9,18 +9,17 @@ questions. People who have opted out are left alone.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import discord
 
 from discoclaw.bot.access import Access
 from discoclaw.bot.layout import rendered, send_either
-from discoclaw.bot.links import source_of_event, source_words
+from discoclaw.bot.links import source_words
 from discoclaw.bot.wire import discord_errors
 from discoclaw.bot.words import can_be_pressed, closed, words_of
 from discoclaw.commands.memories import as_read
-from discoclaw.core.draft import Resolution
+from discoclaw.commands.questions import ANSWERS, TITLE, Open, answers, open_on
 from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone
 from discoclaw.core.history import History
 from discoclaw.core.item import Source
@@ -30,53 +29,15 @@ from discoclaw.core.text import clip
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import Conflict, View
-from discoclaw.core.yours import yours
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show import text as shown
-from discoclaw.show.answer import GREY, YELLOW, Answer, Button, Row, Style
+from discoclaw.show.answer import GREY, YELLOW, Answer, Row
 from discoclaw.show.markup import NOTE, ago, plain, said
 
 log = logging.getLogger(__name__)
-
-TITLE = "Which is right?"
-ANSWERS: Mapping[Resolution, str] = {
-    "keep_old": "Keep the old",
-    "use_new": "Use the new",
-    "both_valid": "Keep both",
-}
-LETTERS: Mapping[str, Resolution] = {"k": "keep_old", "n": "use_new", "b": "both_valid"}
-"""The answers, by the letter that stands in a custom id of a card that turns to the next question."""
-
-
-def answers(conflict: Conflict, custom_id: str) -> list[Button]:
-    """The answers to a question: three, or two where there are no other words to keep as well.
-
-    In the `custom_id`, `{how}` stands for the answer, and `{letter}` for its letter.
-    """
-    labels: list[tuple[Resolution, str, Style]] = [(how, label, "grey") for how, label in ANSWERS.items()]
-    if not conflict.text:
-        labels = [("keep_old", "Still true", "grey"), ("use_new", "Forget it", "red")]
-    letters = {how: letter for letter, how in LETTERS.items()}
-    return [
-        Button(custom_id.replace("{how}", how).replace("{letter}", letters[how]), label, style)
-        for how, label, style in labels
-    ]
-
-
-def settled(before: str, conflict: Conflict, how: Resolution) -> str:
-    """The outcome of a conflict about an item that said `before`."""
-    old, new = said(yours(before)), said(yours(conflict.text))
-    if how == "keep_old":
-        return f"Settled: I keep {old}."
-    if how == "both_valid":
-        return f"Settled: I keep both, {old} and {new}."
-    if conflict.text:
-        return f"Settled: from now on I use {new}."
-    return f"Settled: I forgot {old}."
-
 
 # ---------------------------------------------------------------------- asking in a DM
 
@@ -88,15 +49,6 @@ TAKEN_BACK = f"{NOTE}a question about something that you took back"
 
 Suggest = Callable[[View, Conflict], Awaitable[Suggestion | None]]
 """How a small model would settle a conflict of the view; None when it does not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A conflict that waits for the person, where it stands, and with what else."""
-
-    conflict: Conflict
-    branch: str
-    view: View
 
 
 class _Noted:
@@ -171,24 +123,17 @@ class Questions:
                     await self._asked_back.note(user_id, one.conflict.event_id)
                 await noted.add(one.conflict.event_id, await self._send(user, user_id, card))
 
-    async def _allowed(self, user_id: str, new: Sequence[_Open]) -> list[_Open]:
+    async def _allowed(self, user_id: str, new: Sequence[Open]) -> list[Open]:
         """The questions for today: those about what the person stated, and one that a model raised."""
         raised = [one for one in new if _is_of_a_model(one.conflict)]
         today = raised[:1] if raised and await self._asked_back.may_ask(user_id) else []
         return [one for one in new if one in today or not _is_of_a_model(one.conflict)]
 
-    async def _open(self, subject: str) -> Mapping[str, _Open]:
+    async def _open(self, subject: str) -> Mapping[str, Open]:
         """The open questions by the event that noted each; on HEAD's branch where it is on several."""
         branches = await self._memory.branches(subject)
-        found: dict[str, _Open] = {}
-        for name in sorted(branches.all, key=lambda name: name != branches.current):
-            view = await self._memory.view(subject, name)
-            for conflict in view.conflicts:
-                item = view.items.get(conflict.item_id)
-                secrets = {conflict.sensitivity, item.facets.sensitivity if item is not None else "normal"}
-                if "confidential" not in secrets:
-                    found.setdefault(conflict.event_id, _Open(conflict, name, view))
-        return found
+        names = sorted(branches.all, key=lambda name: name != branches.current)
+        return await open_on(names, partial(self._memory.view, subject), confidential=False)
 
     async def _person(self, user_id: str) -> discord.User | None:
         """Whom to ask, as long as they may talk to us."""
@@ -208,7 +153,7 @@ class Questions:
             return NOT_SENT
         return str(message.id)
 
-    async def _card(self, user_id: str, one: _Open, history: History) -> Answer:
+    async def _card(self, user_id: str, one: Open, history: History) -> Answer:
         with paid_by(Payer(user_id)):
             hint = await self._suggest(one.view, one.conflict) if self._suggest is not None else None
         guess = []
@@ -226,16 +171,16 @@ class Questions:
             colour=YELLOW,
         )
 
-    def _first(self, one: _Open) -> str:
+    def _first(self, one: Open) -> str:
         item = one.view.items.get(one.conflict.item_id)
         return self._where(item.updated_at, item.source) if item is not None else ""
 
-    def _second(self, one: _Open, history: History) -> str:
+    def _second(self, one: Open, history: History) -> str:
         """When and where the other side was said: as an item, or in the talk that an event rests on."""
         other, event = one.view.items.get(one.conflict.other_id), history.event(one.conflict.event_id)
         if other is not None:
             return self._where(other.updated_at, other.source)
-        if event is None or (source := source_of_event(event.source)).type != "discord":
+        if event is None or (source := Source.from_text(event.source)).type != "discord":
             return ""
         return self._where(ms_of_iso(event.timestamp), source)
 

@@ -16,7 +16,6 @@ import discord
 
 from discoclaw.bot import wire
 from discoclaw.bot.layout import send_either
-from discoclaw.bot.links import source_of_event
 from discoclaw.bot.proposals import beside, proposed, undo_button
 from discoclaw.bot.wire import channel_of, discord_errors
 from discoclaw.core.errors import ChatError
@@ -168,7 +167,7 @@ def _is_open(event: Event, here: str) -> bool:
     """Whether an event's words may be quoted: in a channel only those that were said there."""
     if not here:
         return event.sensitivity in ("normal", "private")
-    return event.sensitivity == "normal" and source_of_event(event.source).channel_id == here
+    return event.sensitivity == "normal" and Source.from_text(event.source).channel_id == here
 
 
 def _is_asked(event: Event) -> bool:
@@ -185,6 +184,6 @@ def _question(event: Event) -> str:
 
 def _newest(commit: Commit) -> Source | None:
     """The newest message that a commit rests on."""
-    sources = [source_of_event(event.source) for event in commit.events]
+    sources = [Source.from_text(event.source) for event in commit.events]
     known = [one for one in sources if one.channel_id.isdigit() and one.message_id.isdigit()]
     return max(known, key=lambda source: int(source.message_id), default=None)

@@ -5,12 +5,13 @@ disk, also while the bot runs; those that change a memory lock the folder, so th
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from inspect import Parameter, Signature
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
+from discoclaw import settings as settings_module
 from discoclaw.cli.common import (
     CHANGE_PANEL,
     CLI_AUTHOR,
@@ -24,30 +25,40 @@ from discoclaw.cli.common import (
     inspect_subject,
     item_named,
     local_to_utc,
+    now_ms,
     print_answer,
     print_list,
     run_change,
+    stores_of,
     without_secrets,
 )
-from discoclaw.commands.caller import Caller
+from discoclaw.commands.caller import Caller, Used
 from discoclaw.commands.spec import Command, Param
 from discoclaw.commands.table import COMMANDS
 from discoclaw.core.draft import Origin
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import Item
 from discoclaw.core.subject import user_of
+from discoclaw.core.usage import Call
 from discoclaw.core.view import View
 from discoclaw.memory.off import AnyMemory, NoMemory
+from discoclaw.memory.people import last_used as access
 from discoclaw.memory.subjects.inspect import Inspection
 from discoclaw.show.answer import Answer, Reply, Row, below
 from discoclaw.show.words import quoted, short
 from discoclaw.storage import Storage
+from discoclaw.store.port import CURSORS
+from discoclaw.usage.accounts import calls_since
+from discoclaw.usage.log import UsageLog
+
+T = TypeVar("T")
 
 
 class Admin(Caller):
     """Somebody at a terminal, who gives a command about a `subject`, on the branch `on` if they name one.
 
-    `memory` is the one they change; what they only look at was `found` on the disk.
+    `memory` is the one they change; what they only look at was `found` on the disk. `again` are words behind
+    a command that they may have to type again.
     """
 
     terminal = True
@@ -61,8 +72,12 @@ class Admin(Caller):
         on: str | None = None,
         found: Inspection | None = None,
         memory: AnyMemory | None = None,
+        checked: Sequence[tuple[Inspection, Sequence[str]]] = (),
+        again: Sequence[str] = (),
+        used: Used | None = None,
     ) -> None:
         self._subject, self._on, self._found = subject, on, found
+        self._checked, self._again, self._used = checked, again, used
         self._memory = memory if memory is not None else NoMemory()
         self.to_utc = local_to_utc
 
@@ -96,6 +111,7 @@ class Admin(Caller):
     ) -> Item:
         again = ["discoclaw", "memory", verb, user_of(self.subject) or self.subject, ITEM]
         again += [*([new] if new else []), *(["--branch", self.persona_here] if self.persona_here else [])]
+        again += self._again
         return item_named([one for one in items if gone or one.active], wanted, again)
 
     async def those(self, items: Collection[Item], wanted: str, verb: str) -> list[Item]:
@@ -113,8 +129,28 @@ class Admin(Caller):
         history = self._found.history
         return history.view(history.branch(branch).head) if branch is not None else history.shown()
 
+    async def last_uses(self) -> Mapping[str, int]:
+        with stores_of(settings_module.load()) as stores:
+            return access.kept(stores.used.documents(CURSORS), self._subject)
+
+    async def calls(self) -> Sequence[Call]:
+        user_id = user_of(self._subject)
+        with stores_of(settings_module.load()) as stores:
+            return calls_since(UsageLog(stores.used), 0, user_id) if user_id is not None else []
+
+    async def used(self, everybody: bool) -> Used:
+        assert self._used is not None
+        return self._used
+
+    @property
+    def now_ms(self) -> int:
+        return now_ms()
+
+    async def checked(self) -> Sequence[tuple[Inspection, Sequence[str]]]:
+        return self._checked
+
     def looks_at(self, history: History, wanted: str | None) -> str | None:
-        return wanted  # all branches, unless one is named
+        return wanted or self._on  # all branches, unless one is named
 
 
 # ---------------------------------------------------------------------- as commands of Typer
@@ -124,11 +160,29 @@ ON: Final = "on_branch"
 
 
 def shared_verbs(group: typer.Typer) -> None:
-    """Add the verbs that Discord has too to a group of commands, from their rows in the table."""
+    """Add the verbs that Discord has too to a group of commands, from their rows in the table.
+
+    Those that have parameters of their own here are functions of this package, which call the same.
+    """
     for row in COMMANDS:
-        if row.terminal is not None and row.shared:
+        if row.terminal is not None and row.terminal.help:
             panel = CHANGE_PANEL if row.terminal.changes else None
             group.command(row.terminal.name, rich_help_panel=panel)(_command(row))
+
+
+def look(subject: str, run: Callable[[Admin], Awaitable[Reply]], **about: Any) -> Answer:
+    """Give a command about a subject that changes nothing, so that it works while the bot runs."""
+    found = inspect_subject(subject)
+    return answer_of(asyncio.run(_awaited(run(Admin(found.subject, found=found, **about)))))
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def answer_of(reply: Reply) -> Answer:
+    """What a command returned, as an answer."""
+    return reply if isinstance(reply, Answer) else Answer(rows=[Row(str(reply))])
 
 
 def _command(row: Command) -> Callable[..., None]:
@@ -148,16 +202,12 @@ def _command(row: Command) -> Callable[..., None]:
                 return await row.run(Admin(subject, on=branch, memory=memory), **values)
 
             done, taken_back = run_change(subject, change)
-            _print(below(done, taken_back.splitlines()), as_json)
+            print_answer(answer_of(below(done, taken_back.splitlines())), as_json)
         else:
-            found = inspect_subject(who)
+            again = ["--json"] if as_json else []
+            print_answer(look(who, lambda admin: row.run(admin, **values), on=on, again=again), as_json)
 
-            async def look() -> Reply:
-                return await row.run(Admin(found.subject, found=found), **values)
-
-            _print(asyncio.run(look()), as_json)
-
-    needs_values = any(one.required for one in row.params)
+    needs_values = any(_needed(one) for one in row.params)
     who = SubjectArg if terminal.changes or needs_values else AnySubjectArg
     given = [_typer_parameter("who", who, required=who is SubjectArg)]
     given += [_parameter(one) for one in row.params if one.terminal is not None]
@@ -173,19 +223,24 @@ def _command(row: Command) -> Callable[..., None]:
     return command
 
 
+def _needed(param: Param) -> bool:
+    """Whether a parameter has to be given here."""
+    return param.required or (param.terminal is not None and param.terminal.required)
+
+
 def _parameter(param: Param) -> Parameter:
     """A parameter of the table as Typer knows it: an option if its name begins with a dash."""
     typed, default = param.terminal, False if param.kind == "flag" else None
     assert typed is not None
     kind: Any = {"flag": bool, "number": int}.get(param.kind, str)
-    if default is None and not param.required:
+    if default is None and not _needed(param):
         kind = kind | None
     if not typed.name.startswith("-"):
         about: Any = typer.Argument(metavar=typed.name, help=typed.help)
     else:
         least = param.bounds[0] if param.bounds is not None and param.kind == "number" else None
         about = typer.Option(*typed.name.split(), help=typed.help, min=least)
-    return _typer_parameter(param.name, Annotated[kind, about], required=param.required, default=default)
+    return _typer_parameter(param.name, Annotated[kind, about], required=_needed(param), default=default)
 
 
 def _typer_parameter(
@@ -193,7 +248,3 @@ def _typer_parameter(
 ) -> Parameter:
     default = Parameter.empty if required else default
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _print(reply: Reply, as_json: bool) -> None:
-    print_answer(reply if isinstance(reply, Answer) else Answer(rows=[Row(str(reply))]), as_json)

@@ -1,17 +1,18 @@
-"""`discoclaw memory`, the verbs that change a memory: branches, merges, undoing, items, settling, erasing.
+"""`discoclaw memory`, verbs that change a memory and have parameters of their own: set, settle, erase.
 
 They lock the data folder, so they are refused while the bot runs; in Discord, `!memory …` has the same verbs.
 What they record counts as stated by the person, and is marked as made by "cli".
 """
 
+import asyncio
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
 from discoclaw import settings as settings_module
+from discoclaw.cli.caller import Admin, answer_of, look
 from discoclaw.cli.common import (
     CHANGE_PANEL,
     CLI_AUTHOR,
@@ -25,33 +26,27 @@ from discoclaw.cli.common import (
     inspect_or_fault,
     inspect_subject,
     no_memory_text,
+    print_answer,
     run_change,
     run_on_storage,
     say,
-    say_json,
     storage_of,
     stores_of,
     without_secrets,
 )
-from discoclaw.core.draft import RESOLUTIONS, Draft
-from discoclaw.core.errors import MemoryFault, Refused
-from discoclaw.core.history import History
+from discoclaw.commands import data, questions
+from discoclaw.core.draft import Draft
+from discoclaw.core.errors import Refused
 from discoclaw.core.item import Facets
 from discoclaw.core.profile import Part, key_of
-from discoclaw.core.purge import ON_RELAYS
 from discoclaw.core.subject import group_of, user_of
-from discoclaw.core.view import Conflict, View
 from discoclaw.memory.people.groups import KINDS
-from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import recorded, subject_named
-from discoclaw.show import text
-from discoclaw.show.words import count, memories, quoted, short, word
+from discoclaw.show.answer import Reply, below
+from discoclaw.show.words import quoted, short
 from discoclaw.storage import Storage
 
 commands = typer.Typer()
-ON_IT: Final[Mapping[str, Any]] = {"origin": CLI_ORIGIN, "by": CLI_AUTHOR}
-"""Who makes a change from here."""
-
 _OPTIONS: Mapping[str, Part | None] = {"--note": None, "--theme": "theme", "--decision": "decision"}
 
 
@@ -109,8 +104,8 @@ def set_(
     say(run_on_storage(work))
 
 
-Answer = Literal["keep", "new", "both"]
-_HOW: Final = dict(zip(("keep", "new", "both"), RESOLUTIONS, strict=True))
+Typed = Literal["keep", "new", "both"]
+_HOW: Final = {typed: how for how, typed in questions.TYPED.items()}
 
 
 @commands.command(rich_help_panel=CHANGE_PANEL)
@@ -119,7 +114,7 @@ def settle(
     conflict: Annotated[
         str | None, typer.Argument(metavar="QUESTION", help="The question's id, as the list shows it.")
     ] = None,
-    answer: Annotated[Answer | None, typer.Argument(metavar="keep|new|both", help="What is right.")] = None,
+    answer: Annotated[Typed | None, typer.Argument(metavar="keep|new|both", help="What is right.")] = None,
     branch: OnlyBranch = None,
     as_json: AsJson = False,
 ) -> None:
@@ -132,50 +127,16 @@ def settle(
     """
     if conflict is not None and answer is None:
         raise typer.BadParameter("say what is right", param_hint="keep|new|both")
-    # Listing only reads, so it works while the bot runs; the lock is taken for an answer alone.
-    one = inspect_subject(who)
-    history, there = one.history, one.history.branches
-    open_: dict[str, tuple[str, View, Conflict]] = {}  # those of the current branch first, each once
-    for name in [there.named(branch).name] if branch is not None else [there.current, *there.all]:
-        view = history.view(there.all[name].head)
-        for each in view.conflicts:
-            open_.setdefault(each.event_id, (name, view, each))
-    if conflict is None or answer is None:
-        if as_json:
-            say_json([asdict(each) | {"branch": name} for name, _, each in open_.values()])
-            return
-        for name, view, each in open_.values():
-            say(f"{each.event_id} [{word(name)}] {text.conflict(view, each)}")
-        if open_:
-            first = next(iter(open_))[:8]
-            say(f"\nAnswer one with `discoclaw memory settle {one.subject} {first} keep|new|both`.")
-        else:
-            say("There are no open questions.")
+    if conflict is None or answer is None:  # listing only reads, so it works while the bot runs
+        print_answer(look(who, questions.settle, on=branch), as_json)
         return
+    subject, how = existing_subject(who), _HOW[answer]
 
-    subject, prefix = existing_subject(who), conflict.strip().lower()
-    found = [event_id for event_id in open_ if prefix and event_id.startswith(prefix)]
-    if len(found) != 1:
-        several = (open_[event_id] for event_id in found or open_)
-        listed = "; ".join(f"{each.event_id} {text.conflict(view, each)}" for _, view, each in several)
-        if found:
-            raise Refused(
-                f"{len(found)} questions begin with {quoted(conflict, 60)}; give more digits: {listed}"
-            )
-        what = f"open: {listed}" if open_ else "none is open"
-        raise Refused(f"no question has the id {quoted(conflict, 60)}; {what}")
-    on = open_[found[0]][0]
-
-    async def work(storage: Storage) -> str:
-        memory = storage.memory
-        done = await verbs.settle(memory, subject, found[0], _HOW[answer], branch=on, **ON_IT)
-        item = (await memory.view(subject, on)).items.get(done.item_id)
-        if item is None:
-            return "the item was removed in the meantime"
-        return f"{short(item.id)} {quoted(item.text)}{'' if item.active else ' is forgotten'}"
+    async def work(storage: Storage) -> Reply:
+        return await questions.settle(Admin(subject, on=branch, memory=storage.memory), conflict, how)
 
     settled, taken_back = run_change(subject, work)
-    say(f"Settled on {on}, {answer}: {settled}\n{taken_back}".rstrip("\n"))
+    print_answer(answer_of(below(settled, taken_back.splitlines())), as_json=False)
 
 
 # ---------------------------------------------------------------------- everything about somebody
@@ -197,50 +158,18 @@ def erase(
     with stores_of(settings) as stores:
         if not (stores.used.shared or settings.memory_dir.is_dir()):
             raise Refused(no_memory_text(subject, ()))
-        if not yes:
-            _confirm(subject)
-        size = _size(inspect_or_fault(stores.used, subject).history)
-    done = run_on_storage(lambda storage: storage.memory.erase(subject))
-    if done.left:
-        raise MemoryFault(
-            f"{count(len(done.left), 'file')} of {subject} couldn't be removed; the bot tries again when it "
-            "starts, and remembers nothing about them until then"
+        found = (
+            inspect_subject(subject, may_be_new=True) if not yes else inspect_or_fault(stores.used, subject)
         )
-    if done.waiting:
-        raise MemoryFault(
-            f"{subject} is not erased yet: another process still has something in RAM, and doesn't answer. A "
-            "running bot finishes it; `discoclaw status` shows the processes"
-        )
-    removed = f"{size + '; ' if size else ''}{count(done.removed, 'file')} removed"
-    sentences = [f"{subject} is erased: {removed if done.removed else 'there was nothing to remove'}."]
-    if done.soul:
-        sentences.append("The bot's personality was based on their words, so it is erased too.")
-    if ON_RELAYS in done.todo:
-        sentences.append(
-            "When the bot next runs, it overwrites the copies on relays and requests their deletion, "
-            "which a relay may ignore."
-        )
-    if set(done.todo) - {ON_RELAYS}:
-        sentences.append("The bot will remove what it posted in Discord when it next runs.")
-    say(" ".join(sentences))
-
-
-def _size(history: History) -> str:
-    """The size of a ledger in words; "" if there is none."""
-    if not history.records:
-        return ""
-    made, there = count(len(history.commits), "commit"), count(len(history.branches.all), "branch")
-    return f"{memories(history.items().values())}, {made} on {there}"
-
-
-def _confirm(subject: str) -> None:
-    """Show what would be erased and ask. Raises Refused if the answer is no, or if nobody can be asked."""
-    one = inspect_subject(subject, may_be_new=True)
-    stored = f"{_size(one.history) or 'no ledger'}, and the summaries they are part of"
-    if ON_RELAYS in storage_of(settings_module.load()).memory.personal.outside(subject):
-        stored += "; the bot requests the deletion of the copies on relays, which a relay may ignore"
-    if not sys.stdin.isatty():
-        raise Refused(f"this would erase {subject} for good: {stored}; confirm it with --yes")
-    say(f"This erases {subject} for good: {stored}.")
-    if not typer.confirm("Erase?"):
-        raise Refused("nothing was erased")
+    if not yes:
+        asking = Admin(subject, found=found, memory=storage_of(settings).memory)
+        stored = asyncio.run(data.erase(asking))
+        if not sys.stdin.isatty():
+            raise Refused(f"this would erase {subject} for good: {stored}; confirm it with --yes")
+        say(f"This erases {subject} for good: {stored}.")
+        if not typer.confirm("Erase?"):
+            raise Refused("nothing was erased")
+    done = run_on_storage(
+        lambda storage: data.erase(Admin(subject, found=found, memory=storage.memory), yes=True)
+    )
+    print_answer(answer_of(done), as_json=False)

@@ -443,18 +443,30 @@ def say_json(value: object) -> None:
 
 
 def print_answer(answer: Answer, as_json: bool) -> None:
-    """Print what a verb answers: its JSON for programs; for people a table or a text, and what follows it."""
+    """Print what a verb answers: its JSON for programs; for people a table or a text, and what follows it.
+
+    Raises typer.Exit(1) if it failed.
+    """
     if as_json:
         say_json(answer.data)
-        return
-    if isinstance(answer.typed, Grid):
-        print_grid(answer.typed)
-        below = "\n".join(answer.foot)
     else:
-        told = [answer.typed, *answer.foot] if answer.typed else [answer.as_text(in_private=True)]
-        below = "\n".join(told)
-    if below:
-        say(below)
+        if isinstance(answer.typed, Grid):
+            print_grid(answer.typed)
+            below = "\n".join(answer.foot)
+        else:
+            told = [answer.typed, *answer.foot] if answer.typed else [answer.as_text(in_private=True)]
+            below = "\n".join(told)
+        if below:
+            say(below)
+    if answer.failed:
+        raise typer.Exit(1)
+
+
+def hand_out(answer: Answer, path: Path, *, force: bool) -> None:
+    """Write the file of an answer, or to stdout for `-`; then say where it is. Raises as `put`."""
+    if put(answer.files[0].data, path, force=force):
+        assert isinstance(answer.typed, str)
+        say(answer.typed.replace("{path}", str(path)))
 
 
 def print_grid(grid: Grid) -> None:

@@ -4,6 +4,7 @@ A backup is the data folder and its store as one file; `memory export --all` mak
 `memory import` adds one to a store that has memories already.
 """
 
+import asyncio
 import os
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import typer
 from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
+from discoclaw.cli.caller import Admin, answer_of, look
 from discoclaw.cli.common import (
     CLI_ORIGIN,
     IMPORT_PANEL,
@@ -23,21 +25,20 @@ from discoclaw.cli.common import (
     Force,
     all_subjects,
     check_outside,
+    hand_out,
     inspect_all,
-    inspect_subject,
     local_time,
     note,
     note_other_stores,
     now_ms,
     place,
-    put,
     redactor,
     run_on_storage,
     say,
     say_json,
     stores_of,
 )
-from discoclaw.cli.usage import export_calls
+from discoclaw.commands import data
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused, SettingsError
 from discoclaw.core.privacy import kept_private
@@ -55,7 +56,7 @@ from discoclaw.memory.exchange.backup import (
     back_up,
     read_file,
 )
-from discoclaw.memory.exchange.export import Form, exported, write_objects
+from discoclaw.memory.exchange.export import Form, unpack_objects
 from discoclaw.memory.exchange.histories import Records
 from discoclaw.memory.exchange.load import Content, Imported, Items, load_file
 from discoclaw.memory.exchange.restore import Erase, Restored, check, restore
@@ -123,26 +124,17 @@ def export(
         _export_all(output or Path(f"everybody{ENDING}"), format_, force=force)
         return
     path = output or Path(_NAMES[format_])
-    if format_ == "usage":
-        export_calls(who, path, force=force)
-        return
-    one = inspect_subject(who)
+    if format_ == "usage":  # of somebody about whom nothing may be remembered
+        about = Admin(subject_named(who))
+        answer = answer_of(asyncio.run(data.export(about, format_, history)))
+    else:
+        answer = look(who, lambda admin: data.export(admin, format_, history))
     if format_ == "objects" and path.suffix != ".zip" and str(path) != "-":
         check_outside(path)
-        write_objects(one.history, path)
+        unpack_objects(answer.files[0].data, path)
+        say(str(answer.typed).replace("{path}", str(path)))
     else:
-        accessed: Mapping[str, int] = {}
-        if format_ == "snapshot":
-            with stores_of(settings_module.load()) as stores:
-                accessed = access.kept(stores.used.documents(CURSORS), one.subject)
-        content = exported(
-            format_, one.history, one.subject, history_too=history, now_ms=now_ms(), accessed=accessed
-        )
-        if not put(content, path, force=force):
-            return
-    present = count(len(one.history.shown().active()), "memory")
-    in_it = present if format_ == "snapshot" else memories(one.history.items().values())
-    say(f"Exported {in_it} of {one.subject} to {path}.")
+        hand_out(answer, path, force=force)
 
 
 def _export_all(target: Path, format_: Format, *, force: bool) -> None:

@@ -16,21 +16,16 @@ import typer
 
 from discoclaw import settings as settings_module
 from discoclaw.cli import change, exchange
-from discoclaw.cli.caller import shared_verbs
+from discoclaw.cli.caller import Admin, look, shared_verbs
 from discoclaw.cli.common import (
-    ITEM,
     LOCAL_TIMES,
     AnySubjectArg,
     AsJson,
     Force,
-    ItemArg,
-    OnlyBranch,
     RecordArg,
-    SubjectArg,
+    hand_out,
     inspect_or_fault,
     inspect_subject,
-    item_named,
-    local_day,
     local_time,
     locked_storage,
     no_memory_text,
@@ -39,27 +34,21 @@ from discoclaw.cli.common import (
     now_ms,
     print_answer,
     print_list,
-    save,
     say,
     say_json,
     storage_of,
     stores_of,
 )
-from discoclaw.commands.history import item_json
+from discoclaw.commands import history
 from discoclaw.core.errors import MemoryFault, Refused
-from discoclaw.core.item import Item, by_newest
 from discoclaw.core.profile import Group, Profile
 from discoclaw.core.subject import group_of, user_of
 from discoclaw.core.times import iso_ms
-from discoclaw.core.view import Fold, fold
 from discoclaw.memory.people import choices
 from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.inspect import Inspection, recorded, subject_named, subjects, unfinished
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.show import graph as graphs
-from discoclaw.show import text
-from discoclaw.show.answer import Answer, Grid
-from discoclaw.show.words import count, line, short, when
+from discoclaw.show.words import line, when
 from discoclaw.store.files import in_thread, stamp_of
 from discoclaw.store.port import GROUPS, PROFILES, Disk
 
@@ -80,80 +69,7 @@ def list_(as_json: AsJson = False) -> None:
     print_list(as_json=as_json)
 
 
-@memory.command()
-def show(who: AnySubjectArg = None, as_json: AsJson = False) -> None:
-    """Show what the bot remembers about one person, newest first and forgotten items last.
-
-    Example: discoclaw memory show 123456789012345678
-    """
-    if who is None:
-        print_list(as_json=as_json, then="show")
-        return
-    one = inspect_subject(who)
-    branch, items = one.history.branches.current, list(one.view.items.values())
-    value = {"subject": one.subject, "branch": branch, "items": [item_json(item) for item in items]}
-    items.sort(key=lambda item: (not item.active, by_newest(item)))
-    marks = []
-    for item in items:
-        level = "" if item.facets.sensitivity == "normal" else item.facets.sensitivity
-        marks.append(", ".join(filter(None, ["" if item.active else "forgotten", level])))
-    columns = ["id", "kind", "text", "updated", *([""] if any(marks) else [])]
-    rows = [
-        [short(item.id), item.kind, item.text, local_day(item.updated_at), mark][: len(columns)]
-        for item, mark in zip(items, marks, strict=True)
-    ]
-    faint = [number for number, item in enumerate(items) if not item.active]
-    nothing = f"Nothing is remembered about {one.subject} on the branch {branch}."
-    typed = Grid(columns, rows, ("id", "updated"), faint=faint) if items else nothing
-    print_answer(Answer(typed=typed, data=value), as_json)
-
-
 # ---------------------------------------------------------------------- how it came about
-
-
-@memory.command()
-def why(who: SubjectArg, item: ItemArg, branch: OnlyBranch = None, as_json: AsJson = False) -> None:
-    """Show where an item comes from: every event about it, with its commit, source and evidence.
-
-    Works for removed items too, as long as the history has them.
-
-    Example: discoclaw memory why 123456789012345678 3720777d
-    """
-    history = inspect_subject(who).history
-    options = [*(["--branch", branch] if branch else []), *(["--json"] if as_json else [])]
-    reached = None if branch is None else history.ancestors(history.branch(branch).head)
-    commits = [one for one in history.commits.values() if reached is None or one.id in reached]
-
-    # Removed items are tried last: their ids and texts must not make those of present ones ambiguous.
-    there: dict[str, Item] = {}
-    for other in history.branches.all.values() if branch is None else ():
-        there |= history.view(other.head).items
-    there |= history.view(history.branch(branch or history.branches.current).head).items
-    again = ["discoclaw", "memory", "why", who, ITEM, *options]
-    try:
-        found = item_named(there.values(), item, again)
-    except Refused:
-        working, gone = Fold(), dict[str, Item]()  # the removed ones, as they were before
-        for commit in commits:
-            for event in commit.events:
-                before = dict(working.items) if event.verb == "forget" else {}
-                working.apply(event)
-                gone |= {key: one for key, one in before.items() if key not in working.items}
-        if not gone:
-            raise
-        found = item_named((gone | there).values(), item, again)
-
-    # A URL as the link would need the id of the server, which a ledger does not contain.
-    told = text.why(history, found, link=str, branch=branch, times=LOCAL_TIMES)
-    bare = fold(history.commits.values()).triples
-    events = [
-        {"commit": commit.id, "branch": commit.branch, "message": commit.message, "event": event.to_json()}
-        for commit in commits
-        for event in commit.events
-        if found.id
-        in (event.ext.get("item", {}).get("id"), bare.get(event.id), bare.get(event.parent_id or ""))
-    ]
-    print_answer(Answer(typed=told, data={"item": item_json(found), "events": events}), as_json)
 
 
 @memory.command()
@@ -181,28 +97,15 @@ def graph(
             raise typer.BadParameter("name the one person whose history is to be drawn")
         print_list(as_json=False, then="graph")
         return
-    one = inspect_subject(who)
-    if format_ == "png":
-        if output is None and sys.stdout.isatty():
-            raise Refused("a picture can't be shown in the terminal; write it to a file: --output graph.png")
-        from discoclaw.show.picture import png  # importing Pillow takes a second on a slow disk
-
-        made = png(one.history, title=one.subject)
-    else:  # ends with exactly one newline, in a file as on the terminal
-        drawn = (
-            graphs.mermaid(one.history)
-            if format_ == "mermaid"
-            else graphs.timeline(one.history, times=LOCAL_TIMES)
-        )
-        made = (drawn.rstrip("\n") + "\n").encode()
-    if output is not None:
-        save(output, made, force=force)
-        say(f"Wrote the history of {one.subject} to {output}.")
-    elif format_ == "png":
-        sys.stdout.buffer.write(made)
-        sys.stdout.buffer.flush()
+    picture = format_ == "png"
+    if picture and output is None and sys.stdout.isatty():
+        raise Refused("a picture can't be shown in the terminal; write it to a file: --output graph.png")
+    form = "picture" if picture else format_
+    answer = look(who, lambda admin: history.graph(admin, form))
+    if output is None and not picture:
+        say(answer.files[0].data.decode().rstrip("\n"))
     else:
-        say(made.decode().rstrip("\n"))
+        hand_out(answer, output or Path("-"), force=force)
 
 
 # ---------------------------------------------------------------------- whether it is intact
@@ -241,50 +144,23 @@ def verify(
         if named is not None and named not in names:
             raise Refused(no_memory_text(named, names))
 
-        def look(name: str) -> Inspection:
+        def inspected(name: str) -> Inspection:
             one = inspect_or_fault(disk, name)
             if name not in unfinished(disk):
                 return one
             fault = "erasing it was interrupted; the bot finishes that when it next starts"
             return replace(one, faults=(*one.faults, fault))
 
-        checked = [look(name) for name in (names if named is None else [named])]
+        checked = [inspected(name) for name in (names if named is None else [named])]
         # The lock is only taken if there is something to repair, so a check works while the bot runs.
         if repair and any(one.faults or one.notes for one in checked):
             with locked_storage() as storage:
                 for one in checked:
                     if one.faults or one.notes:
                         done[one.subject] = asyncio.run(_repair(storage.memory, one))
-            checked = [look(one.subject) if one.faults or one.notes else one for one in checked]
-    faulty = sum(bool(one.faults) for one in checked)
-    if as_json:
-        say_json(
-            [
-                {
-                    "subject": one.subject,
-                    "commits": len(one.commits),
-                    "faults": list(one.faults),
-                    "notes": list(one.notes),
-                    "damage": [{"line": damage.line, "reason": damage.reason} for damage in one.damage],
-                    "torn_bytes": one.torn,
-                    "orphans": one.history.orphans(),
-                    "accepted_as_lost": sorted(one.history.accepted),
-                    "repaired": done.get(one.subject, []),
-                }
-                for one in checked
-            ]
-        )
-    else:
-        for one in checked:
-            for step in done.get(one.subject, []):
-                say(f"{one.subject}: {step}")
-            for fault in (*one.faults, *one.notes):
-                say(f"{one.subject}: {line(fault)}")
-        commits = count(sum(len(one.commits) for one in checked), "commit")
-        found = f"found problems in {faulty}" if faulty else "no problems"
-        say(f"Checked {count(len(checked), 'memory')} with {commits}: {found}.")
-    if faulty:
-        raise typer.Exit(1)
+            checked = [inspected(one.subject) if one.faults or one.notes else one for one in checked]
+    told = [(one, done.get(one.subject, [])) for one in checked]
+    print_answer(asyncio.run(history.verify(Admin("", checked=told))), as_json)
 
 
 async def _repair(memory: Memory, one: Inspection) -> list[str]:

@@ -6,17 +6,41 @@ an admin asks about anybody's, in git's words, and types again (`cli/caller`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, ClassVar
 
+from discoclaw.core.budgets import Spent
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import Item, Sensitivity, Source
 from discoclaw.core.privacy import may_show
+from discoclaw.core.usage import By, Call, Lately
 from discoclaw.core.view import View
 from discoclaw.memory.off import AnyMemory
+from discoclaw.memory.subjects.inspect import Inspection
+from discoclaw.show.answer import Answer, File, Reply, Row, message
 from discoclaw.show.words import UTC_TIMES, Times
+
+OPTED_OUT = "you have opted out of memory, so I add nothing to it; `!memory optin` turns it on again"
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What was used, and what is left of `budgets`. `names` finds what an id is called, "" if unknown.
+
+    Days are those of the `zone`. `notes` are sentences about what isn't written down; `damaged` lines of the
+    log could not be read.
+    """
+
+    lately: Lately
+    zone: tzinfo
+    names: Mapping[By, Callable[[str], str]]
+    budgets: Sequence[Spent] = ()
+    notes: Sequence[str] = ()
+    damaged: int = 0
 
 
 class Caller(ABC):
@@ -61,6 +85,16 @@ class Caller(ABC):
         return 0
 
     @property
+    def typed(self) -> bool:
+        """Whether it was given as a text, in a message."""
+        return False
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether they were asked whether they mean it, and said yes."""
+        return False
+
+    @property
     def on_card(self) -> bool:
         """Whether a press on a card gave it: there a memory needs no id, since it has buttons."""
         return False
@@ -86,8 +120,8 @@ class Caller(ABC):
         """Whether what a persona is about is shown in direct messages only, because of how it was said."""
         return False
 
-    def where(self, source: Source) -> str:
-        """Where something was said, as markup."""
+    def where(self, source: Source, words: str = "where you said it") -> str:
+        """Where something was said, as markup; a link says `words`."""
         return ""
 
     @abstractmethod
@@ -107,9 +141,73 @@ class Caller(ABC):
     async def those(self, items: Collection[Item], wanted: str, verb: str) -> list[Item]:
         """The memories that they mean, as `the_one`."""
 
-    def troubles(self) -> list[str]:
-        """Sentences about memory that doesn't work as it should."""
+    @property
+    def standstill(self) -> list[str]:
+        """Sentences about memory that gets nothing new."""
         return []
+
+    def troubles(self) -> list[str]:
+        """Sentences about all that doesn't work as it should."""
+        return []
+
+    # ------------------------------------------------------------------ what only Discord knows
+
+    @property
+    def name(self) -> str:
+        """What they are called."""
+        return self.subject
+
+    @property
+    def opted_out(self) -> bool:
+        """Whether they want nothing remembered about them."""
+        return False
+
+    @abstractmethod
+    async def last_uses(self) -> Mapping[str, int]:
+        """When (ms) memories were last used, by their ids."""
+
+    @abstractmethod
+    async def calls(self) -> Sequence[Call]:
+        """The calls of models that were for the person. Raises MemoryFault."""
+
+    @abstractmethod
+    async def used(self, everybody: bool) -> Used:
+        """What models were used for, for them or for all. Raises Refused if that is not theirs to know."""
+
+    @property
+    def owner(self) -> bool:
+        """Whether the bot is theirs, so that they may see everybody's usage."""
+        return True
+
+    async def answered_apart(self, answer: Answer) -> Reply:
+        """Give them an answer where others don't read it. Raises Refused."""
+        return answer
+
+    @property
+    @abstractmethod
+    def now_ms(self) -> int:
+        """The time (ms since 1970)."""
+
+    @property
+    def memory_off(self) -> str:
+        """Why nothing is remembered here at all, and the way out; "" if something is."""
+        return ""
+
+    def erasable(self, user: str | None) -> str:
+        """The subject they may erase: their own, or the one of the user they name. Raises Refused."""
+        return self.subject
+
+    async def sent(self, text: str, file: File, held: str) -> Reply:
+        """Give them a file that nobody else may have, with a text; `held` is what is in it."""
+        return message(text, files=[file])
+
+    async def summary(self) -> Sequence[Row]:
+        """The summary of the conversation in which it was given."""
+        return ()
+
+    async def answer_explained(self) -> Reply:
+        """What the last answer to them was based on."""
+        return ""
 
     # ------------------------------------------------------------------ the memory it is about
 
@@ -124,6 +222,10 @@ class Caller(ABC):
     async def view(self, branch: str | None = None) -> View:
         """The memories of a persona; by default of the current one."""
         return await self.memory.view(self.subject, branch)
+
+    @abstractmethod
+    async def checked(self) -> Sequence[tuple[Inspection, Sequence[str]]]:
+        """The histories it is about, read from the disk anew, each with what has just been repaired in it."""
 
     async def items(self) -> Collection[Item]:
         """The memories of the persona that it is about, the forgotten ones too."""

@@ -1,4 +1,4 @@
-"""What people do with a history: look at what changed, go back in it, and keep personas.
+"""What people do with a history: look at what changed, draw and check it, and go back in it.
 
 In Discord it is told in the words that people know and with times that Discord renders; in a terminal in
 git's words (`show.text`), and as JSON. What is done is in `memory/subjects/verbs`. `in_private` means what it
@@ -11,26 +11,31 @@ from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from discoclaw.commands.caller import Caller
-from discoclaw.commands.memories import question, row_of
+from discoclaw.commands.memories import item_json, question, row_of
+from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Ref
-from discoclaw.core.history import MAIN, History
-from discoclaw.core.item import Item, by_newest
+from discoclaw.core.history import History
+from discoclaw.core.item import Item, Source, by_newest
 from discoclaw.core.merge import Clash, ItemChange, MergeResult, diff
 from discoclaw.core.pending import is_proposal, settled_as
+from discoclaw.core.text import utf16_length
 from discoclaw.core.times import ms_of_iso
-from discoclaw.core.view import EMPTY, View
+from discoclaw.core.view import EMPTY, Fold, View
 from discoclaw.core.yours import yours
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.inspect import view_at
+from discoclaw.show import graph as graphs
 from discoclaw.show import text as shown
-from discoclaw.show.answer import GREY, Answer, Button, Reply, Row, Turn
+from discoclaw.show.answer import GREY, Answer, Button, File, Reply, Row, Turn, message
 from discoclaw.show.events import linked, verb
 from discoclaw.show.graph import digits
 from discoclaw.show.markup import ago, block, name, opening, plain, said, words
 from discoclaw.show.text import hidden as hidden_of
-from discoclaw.show.words import PRIVATE, acts, count, line, short, word
+from discoclaw.show.words import GIT, PEOPLE, PRIVATE, Times, acts, count, line, short, word
 
 NOTHING = "I remember nothing yet."
+WHOLE_AS_TEXT = 1900
+"""The longest diagram, in UTF-16 units, that stands in the message itself; a longer one is a file."""
 Change = TypeVar("Change", ItemChange, Clash)
 
 _BY = {
@@ -272,6 +277,182 @@ async def stats(caller: Caller) -> Answer:
     )
 
 
+# ---------------------------------------------------------------------- where a memory comes from
+
+
+async def why(caller: Caller, memory: str | None) -> Reply:
+    wanted = (memory or "").strip()
+    if not wanted and not caller.terminal:
+        return await caller.answer_explained()
+    history = await caller.history()
+    branch = caller.looks_at(history, None)
+    if caller.terminal:
+        item = await _once_known(caller, history, branch, wanted)
+    else:
+        now = history.view(history.branch(branch).head) if branch is not None else EMPTY
+        seen = now if caller.in_private else shown.TakenFrom([now]).view(now)
+        item = await caller.the_one(seen.items.values(), wanted, "why", gone=True)
+    secrets, touched = await asyncio.to_thread(_touching, caller, history, item, branch)
+    if caller.terminal:
+        # A URL as the link would need the id of the server, which a ledger does not contain.
+        typed = shown.why(history, item, link=str, branch=branch, times=caller.times)
+        events = [
+            {"commit": one.id, "branch": one.branch, "message": one.message, "event": event.to_json()}
+            for one, event in touched
+        ]
+        return Answer(typed=typed, data={"item": item_json(item), "events": events})
+    rows = []
+    for commit, event in touched:
+        because = ""
+        if event.evidence and not _is_place(event.evidence):
+            because = f"because: {secrets.instead_of_evidence(event) or said(event.evidence)}"
+        about = filter(None, (when(commit), _origin(caller, commit, event), because))
+        rows.append(Row(told(event, secrets), " · ".join(about)))
+    return Answer(
+        "Where this comes from",
+        [row_of(item), *(rows or [Row("Your history doesn't say where it came from.")])],
+        turn=Turn(caller.user_id, "why", (item.id,)),
+        page=caller.page,
+        colour=GREY,
+    )
+
+
+def _touching(
+    caller: Caller, history: History, item: Item, branch: str | None
+) -> tuple[shown.Secrets, list[tuple[Commit, Event]]]:
+    """Every event about an item, oldest first, with its commit. Raises Refused if there is no such branch."""
+    secrets = shown.Secrets(history, in_private=caller.in_private, branch=branch)
+    made = ((one, event) for one in shown.commits_of(history, branch) for event in one.events)
+    return secrets, [(one, event) for one, event in made if secrets.target(event) == item.id]
+
+
+async def _once_known(caller: Caller, history: History, branch: str | None, wanted: str) -> Item:
+    """The item that is meant, on one branch or on all; a removed one only if no other is meant.
+
+    The ids and texts of removed ones must not make those of present ones ambiguous.
+    """
+    there: dict[str, Item] = {}
+    for other in history.branches.all.values() if branch is None else ():
+        there |= history.view(other.head).items
+    there |= history.view(history.branch(branch or history.branches.current).head).items
+    try:
+        return await caller.the_one(there.values(), wanted, "why", gone=True)
+    except Refused:
+        working, gone = Fold(), dict[str, Item]()  # the removed ones, as they were before
+        for commit in shown.commits_of(history, branch):
+            for event in commit.events:
+                before = dict(working.items) if event.verb == "forget" else {}
+                working.apply(event)
+                gone |= {key: one for key, one in before.items() if key not in working.items}
+        if not gone:
+            raise
+        return await caller.the_one((gone | there).values(), wanted, "why", gone=True)
+
+
+def _origin(caller: Caller, commit: Commit, event: Event) -> str:
+    kind, this = event.source.partition(":")[0], "this message"
+    stated = event.ext.get("facets", {}).get("author") == "stated"
+    who = "you said so" if stated else "I concluded it"
+    if commit.metadata.get("by") == "menu":
+        who = "you chose it"
+    if kind == "discord":
+        return f"{who}, in {caller.where(Source.from_text(event.source), this)}"
+    if kind != "manual":
+        return f"{who}, {word(event.source)}"
+    at, there = commit.metadata.get("at"), ""
+    if isinstance(at, str) and _is_place(at):
+        there = f", in {caller.where(Source.from_text(f'discord:{at}'), this)}"
+    return f"you told me directly{there}" if stated else f"set directly{there}"
+
+
+def _is_place(text: str) -> bool:
+    channel, _, message = text.partition("/")
+    return channel.isdigit() and message.isdigit()
+
+
+# ---------------------------------------------------------------------- drawing it, checking it
+
+
+async def graph(caller: Caller, form: str) -> Reply:
+    """A history as a `picture`, as a `timeline` in text, or as Mermaid's gitGraph."""
+    history = await caller.history()
+    if caller.terminal:
+        made = await asyncio.to_thread(_drawn, history, form, caller.subject, caller.times)
+        text = form != "picture"  # ends with exactly one newline, in a file as on the terminal
+        file = File("", made.rstrip(b"\n") + b"\n" if text else made)
+        return Answer(typed=f"Wrote the history of {caller.subject} to {{path}}.", files=[file])
+    if not history.commits:
+        raise Refused("there is nothing to draw yet, because I remember nothing about you")
+    title, number = f"Memory of {caller.name}", count(len(history.commits), "change")
+    done_by = teller(history, in_private=caller.in_private)
+    made = await asyncio.to_thread(_drawn, history, form, title, caller.times, done_by)
+    if form == "timeline":
+        return block(made.decode())
+    if form == "mermaid":
+        text_ = block(made.decode(), "mermaid")
+        if utf16_length(text_) <= WHOLE_AS_TEXT:
+            return text_
+        return message(f"{number}: the diagram is in `memory.mmd`.", files=[File("memory.mmd", made)])
+    return Answer(
+        words(title),
+        small=[number],
+        files=[File("memory.png", made, f"{words(title)}, as a graph of its changes")],
+        foot=["`/memory history graph form:mermaid` gives the diagram as text."],
+        colour=GREY,
+    )
+
+
+def _drawn(
+    history: History, form: str, title: str, times: Times, done_by: Callable[[Commit], str] | None = None
+) -> bytes:
+    """A drawing. With `done_by`, each commit's message says what it changed, and the words are people's."""
+    if done_by is not None:
+        records = history.records
+        history = History(
+            replace(one, message=done_by(one)) if isinstance(one, Commit) else one for one in records
+        )
+    if form == "timeline":
+        vocabulary = PEOPLE if done_by is not None else GIT
+        return graphs.timeline(history, words=vocabulary, times=times).encode()
+    if form == "mermaid":
+        return graphs.mermaid(history).encode()
+    from discoclaw.show.picture import png  # Pillow takes 11 MB, and a second on a slow disk
+
+    return png(history, title=title)
+
+
+async def verify(caller: Caller) -> Answer:
+    """Whether histories are complete and unchanged; on the command line, also what was repaired."""
+    checked = await caller.checked()
+    faulty = sum(bool(one.faults) for one, _ in checked)
+    number = sum(len(one.commits) for one, _ in checked)
+    if not caller.terminal:
+        if not faulty:
+            return message(f"Your history is intact: {count(number, 'change')} checked.")
+        listed = "\n".join(f"- {fault}" for one, _ in checked for fault in one.faults[:20])
+        return message(f"Your history is damaged. Please tell whoever runs me:\n{block(listed)}")
+    lines, data = [], []
+    for one, repaired in checked:
+        lines += [f"{one.subject}: {step}" for step in repaired]
+        lines += [f"{one.subject}: {line(fault)}" for fault in (*one.faults, *one.notes)]
+        data.append(
+            {
+                "subject": one.subject,
+                "commits": len(one.commits),
+                "faults": list(one.faults),
+                "notes": list(one.notes),
+                "damage": [{"line": damage.line, "reason": damage.reason} for damage in one.damage],
+                "torn_bytes": one.torn,
+                "orphans": one.history.orphans(),
+                "accepted_as_lost": sorted(one.history.accepted),
+                "repaired": list(repaired),
+            }
+        )
+    found = f"found problems in {faulty}" if faulty else "no problems"
+    lines.append(f"Checked {count(len(checked), 'memory')} with {count(number, 'commit')}: {found}.")
+    return Answer(typed="\n".join(lines), data=data, failed=bool(faulty))
+
+
 # ---------------------------------------------------------------------- going back
 
 
@@ -336,17 +517,6 @@ def _brought_json(done: MergeResult) -> dict[str, Any]:
         "message": commit.message if commit is not None else None,
         "changes": [change_json(one) for one in done.changes],
         "clashes": [{side: item and item_json(item) for side, item in one.items()} for one in sides],
-    }
-
-
-def item_json(item: Item) -> dict[str, Any]:
-    """An item as JSON: the fields of DNAM's schema, and those that only the ledger has."""
-    facets = item.facets
-    return item.to_json() | {
-        "author": facets.author,
-        "sensitivity": facets.sensitivity,
-        "key": facets.key,
-        "links": sorted(facets.links),
     }
 
 
@@ -454,94 +624,3 @@ def _words(event: Event, secrets: shown.Secrets) -> str:
         how = _SETTLED.get(str(noted.get("settled")), "you decided about") if "settled" in noted else "or"
         return f"{how} {other}"
     return said(yours(shown.text_of(event)))
-
-
-# ----------------------------------------------------------------------
-# Personas: separate memories of one person, and how changes get from one to another.
-
-ONLY_IN_DMS = "\n(I show and use its description in our DMs only. Its name is shown everywhere.)"
-ALWAYS = "This channel always uses the persona {name}."
-
-
-async def overview(caller: Caller) -> Answer:
-    branches = await caller.branches()
-    counts = {one: len((await caller.view(one)).active()) for one in branches.all}
-    rows = []
-    for one, branch in branches.all.items():
-        told = PRIVATE if branch.private and not caller.in_private else said(branch.persona)
-        number, about = count(counts[one], "memory"), told if branch.persona else ""
-        current = one == branches.current
-        rows.append(
-            Row(
-                f"**{name(one)}**" + (f"\n{about}" if about else ""),
-                f"{number} · current" if current else number,
-                None if current else Button(f"be:{caller.user_id}:{{page}}:{one}", "Switch"),
-                line=f"- **{name(one)}**{' (current)' if current else ''}: {number}{about and f' – {about}'}",
-            )
-        )
-    here = caller.persona_here
-    known = [
-        asdict(branch)
-        | {"private": branch.private, "current": one == branches.current, "active": counts[one]}
-        for one, branch in branches.all.items()
-    ]
-    return Answer(
-        "Your personas",
-        rows,
-        foot=[ALWAYS.format(name=name(here))] if here is not None else [],
-        turn=Turn(caller.user_id, "persona list"),
-        page=caller.page,
-        typed=shown.branches(branches, counts),
-        data={"current": branches.current, "branches": known},
-    )
-
-
-async def switch(caller: Caller, name: str) -> str:
-    before = await caller.branches()
-    at = {"said_at": caller.asked_at} if caller.asked_at else {}
-    after = await verbs.switch(caller.memory, caller.subject, name, **at, **caller.metadata)
-    now, same = after.all[after.current], after.current == before.current
-    if caller.terminal:
-        return f"{caller.subject} is {'already' if same else 'now'} on {now.name}."
-    here = caller.persona_here
-    place = f"\n{ALWAYS.format(name=f'`{here}`')}" if here is not None else ""
-    if same:
-        return f"`{now.name}` is your persona already.{place}"
-    visible = now.persona and (caller.in_private or not now.private)
-    about = f" It is about: {words(now.persona)}" if visible else ""
-    return f"Your persona is now `{now.name}`, everywhere.{about}{place}"
-
-
-async def create(caller: Caller, name: str, description: str | None) -> str:
-    before = await caller.branches()
-    here = caller.persona_here
-    about, _ = caller.clean(description or "")
-    secret = bool(about) and caller.hides(about)
-    after = await verbs.create_branch(
-        caller.memory,
-        caller.subject,
-        name,
-        about,
-        start=here if here is None or here in before.all else MAIN,
-        **caller.metadata,
-        **({"private": True} if secret else {}),
-    )
-    (made,) = after.all.keys() - before.all.keys()
-    if caller.terminal:
-        switch = f"`discoclaw memory checkout {caller.subject} {made}`"
-        return f"Created the branch {made}. Switch to it with {switch}."
-    return (
-        f"Created the persona `{made}`. It knows what `{here or before.current}` knows now. "
-        f"To switch to it, use `!memory persona switch {made}`.{ONLY_IN_DMS if secret else ''}"
-    )
-
-
-async def delete(caller: Caller, name: str) -> str:
-    gone = (await caller.branches()).named(name)
-    await verbs.delete_branch(caller.memory, caller.subject, gone.name, **caller.metadata)
-    if caller.terminal:
-        return f"Deleted {gone.name}{f', which was at {gone.head}' if gone.head is not None else ''}."
-    return (
-        f"Deleted the persona `{gone.name}`. Its changes stay in your history; "
-        "`!memory persona copy <change>` brings one back."
-    )

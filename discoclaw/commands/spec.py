@@ -32,10 +32,14 @@ async def apart(caller: Any, **values: Any) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A parameter on the command line: what it is called there (`--at`, `COMMIT`), and its help."""
+    """A parameter on the command line: what it is called there (`--at`, `COMMIT`), and its help.
+
+    `required`: only there it has to be given.
+    """
 
     name: str
     help: str
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class Terminal:
 
     `help` is in git's words, `example` what stands behind `discoclaw memory`. A verb that `changes` a memory
     is refused while the bot runs. `on` is the option that names the branch it is about. `json`: it takes
-    --json. A verb that is made elsewhere (`cli`), because it has parameters of its own, has only its name.
+    --json. A verb that has parameters of its own, and so is a function in `cli`, has only its name here.
     """
 
     name: str

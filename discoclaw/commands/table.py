@@ -15,19 +15,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from discoclaw.commands import history, items
+from discoclaw.commands import data, history, memories, personas, questions, usage
 from discoclaw.commands.spec import Command, Group, Kind, Param, Run, Terminal, Typed, Values
 
-VIEWS: Final = ("overview", "purpose", "model", "day", "channel", "server", "person")
-"""How usage is shown: an overview, or divided by one of these."""
-FORMATS: Final = {
-    "json": "memories.json",
-    "markdown": "memory.md",
-    "objects": "memory.zip",
-    "snapshot": "snapshot.json",
-    "usage": "usage.csv",
-}
-"""Kinds of export, and the names of their files in Discord."""
 LONGEST: Final = 4000
 """The longest question, in characters: what a form of Discord takes."""
 
@@ -112,7 +102,12 @@ EVERYDAY = (
     Command(
         "memory show",
         "What I remember about you, and the summary of this conversation",
-        terminal=Terminal("show"),
+        run=memories.show,
+        terminal=Terminal(
+            "show",
+            "Show what the bot remembers about one person, newest first and forgotten items last.",
+            "show 123456789012345678",
+        ),
     ),
     Command(
         "memory remember",
@@ -125,7 +120,7 @@ EVERYDAY = (
         "memory forget",
         "Stop using a memory (you can restore it from your history)",
         (a_memory(),),
-        items.forget,
+        memories.forget,
         terminal=Terminal(
             "forget",
             "Forget an item. It stays in the history, and `undo` restores it.",
@@ -142,9 +137,9 @@ EVERYDAY = (
             a_memory(),
             Param("text", "What it should say", required=True, terminal=Typed("TEXT", "The new text.")),
         ),
-        items.edit,
+        memories.edit,
         adds=True,
-        parse=items.arrow,
+        parse=memories.arrow,
         example="<words or id> => <new text>",
         terminal=Terminal(
             "edit",
@@ -159,8 +154,20 @@ EVERYDAY = (
     Command(
         "memory why",
         "What my last answer was based on, or where a memory comes from",
-        (a_memory("Some of a memory's words, or its id; nothing for my last answer", required=False),),
-        terminal=Terminal("why"),
+        (
+            replace(
+                a_memory("Some of a memory's words, or its id; nothing for my last answer", required=False),
+                terminal=replace(ITEM, required=True),
+            ),
+        ),
+        history.why,
+        terminal=Terminal(
+            "why",
+            "Show where an item comes from: every event about it, with its commit, source and evidence.\n\n"
+            "Works for removed items too, as long as the history has them.",
+            "why 123456789012345678 3720777d",
+            on=Typed("--branch", "Look only at this branch, not all of them."),
+        ),
     ),
     Command(
         "memory preview",
@@ -197,6 +204,7 @@ EVERYDAY = (
     Command(
         "memory settle",
         "Decide what is right where memories contradict each other",
+        run=questions.settle,
         terminal=Terminal("settle", changes=True),
     ),
     Command(
@@ -328,6 +336,7 @@ HISTORY = (
                 choices=("picture", "timeline", "mermaid"),
             ),
         ),
+        history.graph,
         aliases=("graph",),
         terminal=Terminal("graph"),
     ),
@@ -362,6 +371,7 @@ HISTORY = (
     Command(
         "memory history verify",
         "Check that your history is complete and unchanged",
+        run=history.verify,
         aliases=("verify",),
         terminal=Terminal("verify"),
     ),
@@ -379,7 +389,7 @@ PERSONAS = (
     Command(
         "memory persona list",
         "Your personas; the current one is marked",
-        run=history.overview,
+        run=personas.overview,
         aliases=("branches",),
         terminal=Terminal(
             "branches",
@@ -391,7 +401,7 @@ PERSONAS = (
         "memory persona switch",
         "Talk to me as another persona",
         (a_persona("The persona", Typed("BRANCH", "The branch to switch to.")),),
-        history.switch,
+        personas.switch,
         aliases=("checkout",),
         terminal=Terminal(
             "checkout",
@@ -419,7 +429,7 @@ PERSONAS = (
                 terminal=Typed("--persona", "What this persona is about, in a sentence."),
             ),
         ),
-        history.create,
+        personas.create,
         aliases=("create-branch",),
         adds=True,
         terminal=Terminal(
@@ -435,7 +445,7 @@ PERSONAS = (
         "memory persona delete",
         "Delete a persona; its changes stay in your history",
         (a_persona("The persona", Typed("NAME", "The branch to delete.")),),
-        history.delete,
+        personas.delete,
         aliases=("delete-branch",),
         terminal=Terminal(
             "delete-branch",
@@ -494,12 +504,13 @@ USAGE = Command(
             "by",
             "An overview, or the last 30 days divided by this",
             "choice",
-            default=VIEWS[0],
-            choices=VIEWS,
+            default=usage.OVERVIEW,
+            choices=usage.VIEWS,
             shown="view",
         ),
         Param("everybody", "For my owners: everybody's, not only yours", "flag", default=False),
     ),
+    usage.usage,
     aliases=("usage",),
     needs=(),
     alone=ELSEWHERE,
@@ -527,10 +538,11 @@ DATA = (
                 "For import, for reading, every object, a list for programs, or what models did for you",
                 "choice",
                 default="json",
-                choices=tuple(FORMATS),
+                choices=tuple(data.FORMATS),
             ),
             Param("history", "With everything that ever changed", "flag", default=False),
         ),
+        data.export,
         aliases=("export",),
         needs=(),
         terminal=Terminal("export"),
@@ -551,6 +563,7 @@ DATA = (
             Param("user", "For my owners: the id of somebody else", "word"),
             Param("yes", "At once, without asking", "flag", default=False),
         ),
+        data.erase,
         aliases=("erase",),
         example="[--yes]",
         terminal=Terminal("erase", changes=True),

@@ -65,6 +65,13 @@ class Source:
             return MANUAL
         return cls("discord", channel, message)
 
+    @classmethod
+    def from_text(cls, text: str) -> "Source":
+        """The source that `str` made a text of; any other text counts as "manual"."""
+        kind, _, place = text.partition(":")
+        channel, _, message = place.partition("/")
+        return cls.from_json({"type": kind, "channelId": channel, "messageId": message})
+
 
 MANUAL = Source()
 

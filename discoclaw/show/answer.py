@@ -148,7 +148,8 @@ class Answer:
     `above` are sentences to be read first, `foot` what else is to be said. `most` is how many rows a page has
     at most, and `page` begins with 1; past the end it is the last one. Without a `colour` the card has no
     frame: it stands in the chat as quietly as small print. A `plain` answer is never a card. `typed` is what
-    the command line prints, with `foot` below it; `data` is its JSON.
+    the command line prints, with `foot` below it; `data` is its JSON. If it `failed`, the program's exit code
+    there says so. In the `typed` text of an answer with a file, `{path}` stands for where that was written.
     """
 
     heading: str = ""
@@ -167,6 +168,7 @@ class Answer:
     plain: bool = False
     typed: str | Grid = ""
     data: object = None
+    failed: bool = False
 
     def __post_init__(self) -> None:
         assert len(self.controls) <= MOST_BUTTONS and len(self.menus) <= MOST_MENUS

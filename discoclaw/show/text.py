@@ -508,9 +508,7 @@ def _reason(
 
 
 def _source(text: str, link: Callable[[Source], str]) -> str:
-    kind, _, place = text.partition(":")
-    channel, _, message = place.partition("/")
-    source = Source.from_json({"type": kind, "channelId": channel, "messageId": message})
-    if kind == "discord" and source.type == "discord":
+    source = Source.from_text(text)
+    if source.type == "discord":
         return line(link(source))
     return "by hand" if text == "manual" else word(text)

@@ -16,6 +16,12 @@ def test_a_command_is_in_both_places_or_says_why_it_is_not() -> None:
     assert both | alone == {one.path for one in (*COMMANDS, *MENUS)}
 
 
+def test_what_both_have_is_one_function_but_for_importing() -> None:
+    """A person's file says what they state; an admin's is a history of whoever it is about."""
+    both = [one for one in COMMANDS if one.discord and one.terminal is not None]
+    assert [one.path for one in both if not one.shared] == ["memory data import"]
+
+
 def test_each_command_of_discord_has_one_function() -> None:
     shared = {one.path for one in COMMANDS if one.shared}
     assert shared.isdisjoint(OWN)

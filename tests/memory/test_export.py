@@ -14,7 +14,7 @@ from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Ref
 from discoclaw.core.history import History
 from discoclaw.core.item import Facets, item_id
-from discoclaw.memory.exchange.export import export_json, export_markdown, export_objects, write_objects
+from discoclaw.memory.exchange.export import export_json, export_markdown, export_objects, unpack_objects
 from tests.examples import FEW
 from tests.memory.child import full_at
 from tests.memory.kit import ANN, NOW, fingerprint, heard
@@ -169,7 +169,7 @@ class TestObjects:
     @pytest.mark.design(277, 342)
     def test_a_folder_has_events_commits_branches_head_summary_and_refs(self, tmp_path: Path) -> None:
         history = story().history
-        write_objects(history, tmp_path / "out")
+        unpack_objects(export_objects(history), tmp_path / "out")
         out = tmp_path / "out"
         events = {event.id for commit in history.commits.values() for event in commit.events}
         assert {path.stem for path in (out / "events").iterdir()} == events
@@ -183,12 +183,12 @@ class TestObjects:
         ann = Replica().act([("add", 1, "likes tea"), ("mark", 0, "")])
         (event, again) = list(ann.history.commits.values())[-1].events
         assert event.id == again.id and event.hash != again.hash
-        write_objects(ann.history, tmp_path / "out")
+        unpack_objects(export_objects(ann.history), tmp_path / "out")
         assert (tmp_path / "out" / "events" / f"{event.id}.json").exists()
         assert (tmp_path / "out" / "events" / f"{event.id}-{again.hash[:16]}.json").exists()
 
     def test_the_summary_is_what_holds_on_the_current_branch(self, tmp_path: Path) -> None:
-        write_objects(story().history, tmp_path / "out")
+        unpack_objects(export_objects(story().history), tmp_path / "out")
         summary = (tmp_path / "out" / "MEMORY.md").read_text().splitlines()
         assert summary == [
             "# Memory",
@@ -200,7 +200,7 @@ class TestObjects:
     def test_the_zip_holds_the_folder_s_files_and_is_the_same_each_time(self, tmp_path: Path) -> None:
         history = story().history
         content = export_objects(history)
-        write_objects(history, tmp_path / "out")
+        unpack_objects(export_objects(history), tmp_path / "out")
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             packed = {name: archive.read(name) for name in archive.namelist()}
         files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
@@ -208,15 +208,15 @@ class TestObjects:
         assert content == export_objects(History(reversed(history.records)))
 
     def test_an_empty_memory_is_a_folder_too(self, tmp_path: Path) -> None:
-        write_objects(History(), tmp_path / "out")
+        unpack_objects(export_objects(History()), tmp_path / "out")
         assert (tmp_path / "out" / "MEMORY.md").read_text() == "# Memory\n\nNothing is remembered.\n"
 
 
 class TestWritingAFolder:
     def test_an_empty_folder_is_taken_and_missing_ones_above_are_made(self, tmp_path: Path) -> None:
         (tmp_path / "out").mkdir()
-        write_objects(story().history, tmp_path / "out")
-        write_objects(story().history, tmp_path / "a" / "b")
+        unpack_objects(export_objects(story().history), tmp_path / "out")
+        unpack_objects(export_objects(story().history), tmp_path / "a" / "b")
         assert fingerprint(tmp_path / "out").keys() == fingerprint(tmp_path / "a" / "b").keys()
 
     def test_a_folder_with_something_in_it_is_left_alone(self, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ class TestWritingAFolder:
         (tmp_path / "out" / "mine.txt").write_text("mine")
         before = fingerprint(tmp_path)
         with pytest.raises(Refused, match="is not empty; name a new folder"):
-            write_objects(story().history, tmp_path / "out")
+            unpack_objects(export_objects(story().history), tmp_path / "out")
         assert fingerprint(tmp_path) == before
 
     @pytest.mark.parametrize("link", [False, True])
@@ -236,21 +236,21 @@ class TestWritingAFolder:
         else:
             (tmp_path / "out").write_text("mine")
         with pytest.raises(Refused, match="is there already and no folder"):
-            write_objects(story().history, tmp_path / "out")
+            unpack_objects(export_objects(story().history), tmp_path / "out")
         assert list(elsewhere.iterdir()) == []
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
     def test_a_folder_that_may_not_be_written_is_a_fault(self, tmp_path: Path) -> None:
         tmp_path.chmod(0o500)
         with pytest.raises(MemoryFault, match="could not be written"):
-            write_objects(story().history, tmp_path / "out")
+            unpack_objects(export_objects(story().history), tmp_path / "out")
 
     def test_a_full_disk_leaves_nothing_behind(self, tmp_path: Path) -> None:
         (tmp_path / "out").mkdir()
         with full_at(300), pytest.raises(MemoryFault, match="could not be written"):
-            write_objects(story().history, tmp_path / "out")
+            unpack_objects(export_objects(story().history), tmp_path / "out")
         assert [path.name for path in tmp_path.rglob("*")] == ["out"]
 
     def test_who_may_look_into_it_is_its_owner(self, tmp_path: Path) -> None:
-        write_objects(story().history, tmp_path / "out")
+        unpack_objects(export_objects(story().history), tmp_path / "out")
         assert (tmp_path / "out").stat().st_mode & 0o077 == 0

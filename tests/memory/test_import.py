@@ -23,7 +23,7 @@ from discoclaw.core.history import History
 from discoclaw.core.merge import MergeContext
 from discoclaw.core.times import iso_ms
 from discoclaw.memory.exchange import files, histories, load, take
-from discoclaw.memory.exchange.export import export_json, export_objects, write_objects
+from discoclaw.memory.exchange.export import export_json, export_objects, unpack_objects
 from discoclaw.memory.exchange.histories import Records, records_of
 from discoclaw.memory.exchange.load import Imported, Items, load_bytes, load_file
 from discoclaw.memory.exchange.take import records_for
@@ -105,7 +105,7 @@ class TestRoundTrips:
     @given(history=HISTORIES)
     def test_a_folder_gives_the_same_as_its_zip(self, history: History, tmp_path_factory: Any) -> None:
         folder = tmp_path_factory.mktemp("export") / "out"
-        write_objects(history, folder)
+        unpack_objects(export_objects(history), folder)
         content = load_file(folder).content()
         assert isinstance(content, Records)
         assert content.records == history.records
@@ -742,7 +742,7 @@ class TestHostileZips:
 class TestHostileFolders:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        write_objects(two_branches().history, tmp_path / "out")
+        unpack_objects(export_objects(two_branches().history), tmp_path / "out")
         return tmp_path / "out"
 
     def test_a_link_among_the_objects_is_refused(self, folder: Path, tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ memories stay out of them outside direct messages.
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import logging
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -16,32 +18,62 @@ import discord
 from discoclaw.bot import naming, wire, words
 from discoclaw.bot.answers import Unclear
 from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.context import OFF, CommandContext
 from discoclaw.bot.layout import send_answer
-from discoclaw.bot.links import source_link, source_words
-from discoclaw.commands.caller import Caller
-from discoclaw.commands.memories import SECRET, Asked, stamp, standstill
+from discoclaw.bot.links import message_address, source_link, source_words
+from discoclaw.commands.caller import Caller, Used
+from discoclaw.commands.memories import SECRET, Asked, row_of, stamp, standstill
 from discoclaw.commands.spec import Command, Values
 from discoclaw.core.draft import Origin
-from discoclaw.core.errors import ChatError, ChatForbidden, Refused
+from discoclaw.core.errors import ChatError, ChatForbidden, MemoryFault, Refused
 from discoclaw.core.item import Item, Sensitivity, Source
 from discoclaw.core.message import Place
+from discoclaw.core.ports import LINKED_WITH
 from discoclaw.core.privacy import is_personal, sensitivity
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import utf16_length
+from discoclaw.core.usage import Call as UsedCall
 from discoclaw.core.usage import Payer
 from discoclaw.core.yours import yours
 from discoclaw.memory.off import AnyMemory
+from discoclaw.memory.subjects.inspect import Inspection, held
+from discoclaw.memory.subjects.store import Memory
 from discoclaw.recall.named_items import Found, find, has_all, named
-from discoclaw.show.answer import Answer, message
-from discoclaw.show.markup import NOTE, said
+from discoclaw.session.agent import Shown
+from discoclaw.show.answer import GREY, Answer, File, Reply, Row, Turn, message
+from discoclaw.show.markup import NOTE, ago, for_people, said
 from discoclaw.show.markup import words as words_of_others
+from discoclaw.show.words import count, short
 from discoclaw.store.files import read_in_thread
+
+log = logging.getLogger(__name__)
 
 TOOLS_OFF = (
     "**Tools**: switched off here, so I can't look things up or change your memory while I answer. Commands "
     "still work. Whoever runs me can switch them on with `DISCOCLAW_TOOLS_ENABLED`."
 )
+
+SUMMARY = "Summary of this conversation"
+REBUILDING = "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
+
+MOST_BYTES = 8 * 1024 * 1024
+"""The size of a file that every server takes, with room to spare; and the most we read of one."""
+TOO_LARGE = (
+    "that is larger than a file in Discord may be; whoever runs me can give it to you with "
+    "`discoclaw memory export`"
+)
+DMS_CLOSED = (
+    "I can't send you DMs, and your memory doesn't belong in public; use `/memory data export` here instead"
+)
+ONLY_YOURS = "only my owners can see everybody's usage; `/usage` alone shows yours"
+UNREADABLE = "I can't read what was written down about calls of models just now; try again later"
+UNNAMED = "I don't write down whom calls are for, so I can't tell which were yours."
+NOT_WRITTEN = "I don't write down what models are used for: nothing is stored here (DISCOCLAW_STORE=none)."
+NOT_COUNTED = "You have opted out, so I don't write down which calls are for you."
+SENT = "I sent it to you in a DM."
+USAGE_IN_DM = "I can't send you DMs, and your usage is nobody else's business; use `/usage` here instead"
+_LONGEST_NAME = 60
+_USER = re.compile(r"(?:<@!?)?(\d{1,20})>?")
 
 Interaction = discord.Interaction[DiscoClaw]
 
@@ -170,10 +202,117 @@ class Call(Caller):
             return self.asked.branch
         return self.context.places.of(self.place)
 
+    async def last_uses(self) -> Mapping[str, int]:
+        return await self.context.last_used.load(self.subject)
+
+    async def calls(self) -> Sequence[UsedCall]:
+        return await self.context.accounts.calls(0, self.user_id)
+
+    @property
+    def owner(self) -> bool:
+        return self.user_id in self.client.settings.owners
+
+    async def used(self, everybody: bool) -> Used:
+        if everybody and not self.owner:
+            raise Refused(ONLY_YOURS)
+        accounts = self.context.accounts
+        try:
+            found = await accounts.lately(None if everybody else self.user_id)
+        except MemoryFault as fault:
+            log.warning("a person's usage can't be shown: %s", fault)
+            raise Refused(UNREADABLE) from fault
+        notes = [] if accounts.written else [NOT_WRITTEN]
+        if not everybody and not accounts.rules.names_people:
+            notes.append(UNNAMED)
+        elif not everybody and self.opted_out:
+            notes.append(NOT_COUNTED)
+        budgets = accounts.all_spent() if everybody else accounts.spent(self.payer)
+        return Used(found, accounts.rules.zone, {"server": self._server}, budgets, notes)
+
+    def _server(self, guild_id: str) -> str:
+        """The name of a server, or its id if we are not in it."""
+        guild = self.client.get_guild(int(guild_id))
+        return words_of_others(guild.name if guild is not None else guild_id, _LONGEST_NAME)
+
+    async def answered_apart(self, answer: Answer) -> Reply:
+        try:
+            await in_dm(self, replace(answer, above=[f"You asked for this in <#{self.channel.id}>."]))
+        except ChatForbidden:
+            raise Refused(USAGE_IN_DM) from None
+        return SENT
+
+    @property
+    def now_ms(self) -> int:
+        return int(discord.utils.utcnow().timestamp() * 1000)
+
+    @property
+    def confirmed(self) -> bool:
+        return self.asked is not None
+
+    @property
+    def memory_off(self) -> str:
+        return OFF["memory"] if "memory" in self.context.off else ""
+
+    def erasable(self, user: str | None) -> str:
+        if user is None:
+            return self.subject
+        found = _USER.fullmatch(user.strip())
+        if found is None:
+            raise Refused(f"{user[:40]!r} isn't a user id; `!memory erase` alone is about you")
+        if found[1] != self.user_id and not self.owner:
+            raise Refused("only my owners may erase somebody else's memory; `!memory erase` is about yours")
+        return user_subject(found[1])
+
+    async def sent(self, text: str, file: File, held: str) -> Reply:
+        """Send it in a DM, or where their DMs are closed, below their slash command."""
+        if len(file.data) > MOST_BYTES:
+            raise Refused(TOO_LARGE)
+        answer = message(text, files=[file])
+        if self.place.kind == "dm":
+            return answer
+        try:
+            await in_dm(self, answer)
+        except ChatForbidden:
+            if not self.slash:
+                raise Refused(DMS_CLOSED) from None
+            return answer
+        return f"I sent it to you in a DM ({held})."
+
+    async def checked(self) -> Sequence[tuple[Inspection, Sequence[str]]]:
+        assert isinstance(self.memory, Memory)  # the command needs one
+        return [(await read_in_thread(held, self.memory.disk, self.subject), ())]
+
+    @property
+    def name(self) -> str:
+        return self.author.display_name
+
+    @property
+    def opted_out(self) -> bool:
+        return self.context.choices.opted_out(self.user_id)
+
+    async def summary(self) -> Sequence[Row]:
+        rolling = await self.context.summaries.get(self.session_key)
+        if rolling.summary:
+            return [Row(rolling.summary, f"updated {ago(rolling.updated_at)}", title=SUMMARY)]
+        rebuilding = await self.context.loops.summary_lost(self.session_key)
+        return [Row(REBUILDING if rebuilding else "none yet", title=SUMMARY)]
+
+    async def answer_explained(self) -> Reply:
+        # An answer that only they saw is told of only to them.
+        aside = self.place.aside().session_key(self.user_id)
+        known = (
+            self.context.explained.last(one, self.user_id)
+            for one in (self.session_key, *([aside] if self.slash else []))
+        )
+        last = max((one for one in known if one is not None), key=lambda one: one.at, default=None)
+        if last is None:
+            return UNKNOWN_ANSWER
+        answer = await explained(self, last, "my last answer")
+        return replace(answer, turn=Turn(self.user_id, "why"), page=self.page)
+
     @property
     def standstill(self) -> list[str]:
-        """Lines about memory that gets nothing new, because its model fails."""
-        return standstill(self.context.models_seen, owner=self.user_id in self.client.settings.owners)
+        return standstill(self.context.models_seen, owner=self.owner)
 
     def troubles(self) -> list[str]:
         return [*self.standstill, *([] if self.client.settings.tools_enabled else [TOOLS_OFF])]
@@ -246,7 +385,7 @@ class Call(Caller):
         """A command is the person's own statement, in this message."""
         return Origin(
             "stated",
-            said_at=int(discord.utils.utcnow().timestamp() * 1000),
+            said_at=self.now_ms,
             private=self.place.private,
             evidence=self._at,
             dm_privacy=self.context.dm_privacy,
@@ -360,6 +499,54 @@ def _as_asked(
     if not found:
         raise refused
     return found
+
+
+# ----------------------------------------------------------------------
+# What an answer was based on.
+
+UNKNOWN_ANSWER = (
+    "I no longer know what my last answer to you here was based on. Ask me something, then try again. "
+    "`!memory why <words or id>` says where a memory comes from."
+)
+
+
+async def explained(call: Call, last: Shown, which: str) -> Answer:
+    """The memories that an answer to somebody had, each with why it was chosen, and what else it had."""
+    view = await call.memory.view(call.subject, last.branch)
+    link = message_address(call.place.guild_id, call.place.channel_id, last.answer_id)
+    rows = []
+    for item_id, why_chosen in last.items:
+        item = view.items.get(item_id)
+        if item is None:
+            rows.append(
+                Row(
+                    "*a memory that is gone since*",
+                    line=f"- a memory that is gone since (id {short(item_id)})",
+                )
+            )
+            continue
+        if not call.may_show(item):
+            rows.append(Row("", line=f"- a private memory (id {short(item_id)})"))
+            continue
+        # One that came with another memory names that by its words.
+        chosen, (before, linked, other_id) = why_chosen, why_chosen.partition(LINKED_WITH)
+        if linked and (other := view.items.get(other_id)) is not None:
+            named = said(yours(other.text)) if call.may_show(other) else "a private memory"
+            chosen = f"{before}{LINKED_WITH}{named}"
+        row, place = row_of(item, call.where), call.where(item.source)
+        place = place if item.source.type == "manual" else f"said in {place}"
+        small = filter(None, (row.small, f"chosen: {for_people(chosen)}" if chosen else ""))
+        line = f"{row.line}{f'; chosen: {chosen}' if chosen else ''}; {place}"
+        rows.append(replace(row, small=" · ".join(small), line=line))
+    besides = ["this conversation's summary" if last.summary else "no summary"]
+    besides += [count(last.window, "recent message"), *(count(number, kind) for kind, number in last.files)]
+    return Answer(
+        f"What {which} was based on",
+        rows or [Row("Nothing I remember about you.")],
+        small=[f"[{which} here]({link})"],
+        foot=[f"Also {', '.join(besides)}, and your message."],
+        colour=GREY,
+    )
 
 
 # ----------------------------------------------------------------------

@@ -7,40 +7,23 @@ memory erased, without seeing it.
 
 import asyncio
 import logging
-import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Literal
 
 import discord
 
-from discoclaw.bot.commands.call import Call, in_dm
+from discoclaw.bot.commands.call import MOST_BYTES, Call
 from discoclaw.bot.wire import discord_errors
-from discoclaw.commands.history import teller
-from discoclaw.commands.memories import ON_RELAYS_TOO, erased, presumed_private
-from discoclaw.commands.table import FORMATS
+from discoclaw.commands.memories import presumed_private
 from discoclaw.core.draft import Draft, Outcome
-from discoclaw.core.errors import ChatError, ChatForbidden, MemoryFault, Refused
-from discoclaw.core.event import Commit
-from discoclaw.core.history import History
+from discoclaw.core.errors import ChatError, MemoryFault, Refused
 from discoclaw.core.item import Facets, Item, Sensitivity
 from discoclaw.core.privacy import PRESUMED, DmPrivacy, is_personal, stricter
-from discoclaw.core.purge import ON_RELAYS
 from discoclaw.core.redact import Redactor
-from discoclaw.core.subject import user_subject
-from discoclaw.core.text import utf16_length
-from discoclaw.memory.exchange.export import Form, exported
 from discoclaw.memory.exchange.load import Items, load_bytes
 from discoclaw.memory.exchange.take import current_items
-from discoclaw.memory.subjects.inspect import held
-from discoclaw.memory.subjects.store import Memory
-from discoclaw.show import graph
-from discoclaw.show.answer import GREY, Answer, Button, File, Reply, message
-from discoclaw.show.markup import block, words
-from discoclaw.show.usage import as_csv
-from discoclaw.show.words import PEOPLE, count, memories
-from discoclaw.store.files import read_in_thread
+from discoclaw.show.words import count
 
 log = logging.getLogger(__name__)
 
@@ -48,128 +31,13 @@ STAYS = (
     "What I already have stays on disk, unused. `!memory export` gives you a copy, `!memory erase` destroys "
     "it, and `!memory optin` turns memory on again."
 )
-DESTROYED = (
-    "and the summaries of conversations they are part of. It will be destroyed on disk, and nobody can "
-    "bring it back."
-)
-KEEP_A_COPY = "`!memory export` keeps a copy."
 STILL_ARCHIVED = "What you said is still in my archive, unused; I remove it when I start the next time. "
-_USER = re.compile(r"(?:<@!?)?(\d{1,20})>?")
-WHOLE_AS_TEXT = 1900
-"""The longest diagram, in UTF-16 units, that stands in the message itself; a longer one is a file."""
-MOST_BYTES = 8 * 1024 * 1024
-"""The size of a file that every server takes, with room to spare; and the most we read of one."""
-TOO_LARGE = (
-    "that is larger than a file in Discord may be; whoever runs me can give it to you with "
-    "`discoclaw memory export`"
-)
-DMS_CLOSED = (
-    "I can't send you DMs, and your memory doesn't belong in public; use `/memory data export` here instead"
-)
-
-
-# ---------------------------------------------------------------------- looking at it
-
-
-async def draw(call: Call, form: str) -> Reply:
-    history = await call.history()
-    if not history.commits:
-        raise Refused("there is nothing to draw yet, because I remember nothing about you")
-    done = teller(history, in_private=call.in_private)
-    history = await asyncio.to_thread(_said_by, history, done)
-    number = count(len(history.commits), "change")
-    if form == "timeline":
-        return block(await asyncio.to_thread(graph.timeline, history, words=PEOPLE))
-    if form == "mermaid":
-        mermaid = await asyncio.to_thread(graph.mermaid, history)
-        text = block(mermaid, "mermaid")
-        if utf16_length(text) <= WHOLE_AS_TEXT:
-            return text
-        file = File("memory.mmd", mermaid.encode())
-        return message(f"{number}: the diagram is in `memory.mmd`.", files=[file])
-    title = f"Memory of {call.author.display_name}"
-    drawn = await asyncio.to_thread(_png, history, title)
-    return Answer(
-        words(title),
-        small=[number],
-        files=[File("memory.png", drawn, f"{words(title)}, as a graph of its changes")],
-        foot=["`/memory history graph form:mermaid` gives the diagram as text."],
-        colour=GREY,
-    )
-
-
-def _said_by(history: History, done: Callable[[Commit], str]) -> History:
-    """A history for drawing: each commit's message says what it changed."""
-    records = history.records
-    return History(replace(one, message=done(one)) if isinstance(one, Commit) else one for one in records)
-
-
-def _png(history: History, title: str) -> bytes:
-    from discoclaw.show.picture import png  # Pillow takes 11 MB, and a second on a slow disk
-
-    return png(history, title=title)
-
-
-async def verify(call: Call) -> str:
-    assert isinstance(call.memory, Memory)  # the command needs one
-    found = await read_in_thread(held, call.memory.disk, call.subject)
-    if not found.faults:
-        return f"Your history is intact: {count(len(found.commits), 'change')} checked."
-    listed = "\n".join(f"- {fault}" for fault in found.faults[:20])
-    return f"Your history is damaged. Please tell whoever runs me:\n{block(listed)}"
 
 
 async def reset_summary(call: Call) -> str:
     await call.context.summaries.clear(call.session_key, by=call.user_id)
     call.context.loops.reset(call.session_key, call.source.id)
     return "I cleared the summary of this conversation."
-
-
-# ---------------------------------------------------------------------- taking it along
-
-
-async def export(call: Call, format: str, history: bool) -> Reply:
-    if format == "usage":  # a line for each call of a model that was for the person
-        own = await call.context.accounts.calls(0, call.user_id)
-        if not own:
-            return "No calls of models are written down as yours, so there is nothing to export."
-        content = await asyncio.to_thread(as_csv, own)
-        return await _sent(call, content, FORMATS[format], "Your usage", count(len(own), "call"))
-    call.context.require("memory")
-    known = await call.history()
-    if not known.records:
-        return "I remember nothing about you, so there is nothing to export."
-    now_ms = int(discord.utils.utcnow().timestamp() * 1000)
-    accessed = await call.context.last_used.load(call.subject)
-    content = await asyncio.to_thread(
-        exported,
-        cast(Form, format),
-        known,
-        call.subject,
-        history_too=history,
-        now_ms=now_ms,
-        accessed=accessed,
-    )
-    present = count(len(known.shown().active()), "memory")
-    held = present if format == "snapshot" else memories(known.items().values())
-    return await _sent(call, content, FORMATS[format], "Your memory", held)
-
-
-async def _sent(call: Call, content: bytes, name: str, what: str, held: str) -> Reply:
-    """Send a file to somebody in a DM, or where their DMs are closed, below their slash command."""
-    if len(content) > MOST_BYTES:
-        raise Refused(TOO_LARGE)
-
-    answer = message(f"{what}: {held} in `{name}`.", files=[File(name, content)])
-    if call.place.kind == "dm":
-        return answer
-    try:
-        await in_dm(call, answer)
-    except ChatForbidden:
-        if not call.slash:
-            raise Refused(DMS_CLOSED) from None
-        return answer
-    return f"I sent it to you in a DM ({held})."
 
 
 # ---------------------------------------------------------------------- bringing it
@@ -261,50 +129,6 @@ def _taken(
         )
     except Refused:
         return None, "rejected"
-
-
-# ---------------------------------------------------------------------- erase
-
-
-async def erase(call: Call, user: str | None, yes: bool) -> Reply:
-    target = _target(call, user)
-    if target == call.user_id:
-        if yes:
-            return erased(await call.memory.erase(call.subject, asked_at=call.asked_at), own=True)
-        size = await asyncio.to_thread(_size, await call.history())
-        text = f"**Erase everything I remember about you?** That is {size}, {DESTROYED} {KEEP_A_COPY}"
-    else:
-        text = f"**Erase everything I remember about {target}?** That is all of it, {DESTROYED}"
-    assert isinstance(call.memory, Memory)  # the command needs one
-    if ON_RELAYS in await read_in_thread(call.memory.personal.outside, user_subject(target)):
-        text += f" {ON_RELAYS_TOO}"
-    return message(
-        text,
-        [
-            Button(f"erase:{call.user_id}:{target}", "Erase everything", "red"),
-            Button(f"keep:{call.user_id}", "Keep everything"),
-        ],
-    )
-
-
-def _target(call: Call, wanted: str | None) -> str:
-    """The subject whose memory is to go: one's own, or for owners anybody's. Raises Refused."""
-    if wanted is None:
-        return call.user_id
-    found = _USER.fullmatch(wanted.strip())
-    if found is None:
-        raise Refused(f"{wanted[:40]!r} isn't a user id; `!memory erase` alone is about you")
-    if found[1] != call.user_id and call.user_id not in call.client.settings.owners:
-        raise Refused("only my owners may erase somebody else's memory; `!memory erase` is about yours")
-    return found[1]
-
-
-def _size(history: History) -> str:
-    branches = history.branches.all
-    parts = [memories(history.items().values()), count(len(history.commits), "change")]
-    if len(branches) > 1:
-        parts.append(count(len(branches), "persona"))
-    return ", ".join(parts)
 
 
 # ---------------------------------------------------------------------- out and in

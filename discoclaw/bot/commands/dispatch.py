@@ -22,7 +22,6 @@ from discoclaw.bot.answers import (
     BUSY,
     NOT_ALLOWED,
     ONLY_OWNERS,
-    OPTED_OUT,
     SLOW,
     STOPPING,
     Telling,
@@ -51,6 +50,7 @@ from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.sending import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
+from discoclaw.commands.caller import OPTED_OUT
 from discoclaw.commands.history import teller
 from discoclaw.commands.memories import Asked
 from discoclaw.commands.spec import Catalogue, Command, Completes, Found, Group, Values
@@ -220,10 +220,14 @@ class Commands:
             return False
         return True
 
-    async def again(self, press: Interaction, asked: Asked) -> Outcome:
-        """Carry out a command for the memory that its question was about. Raises Refused and MemoryFault."""
+    async def again(self, press: Interaction, asked: Asked, values: Values | None = None) -> Outcome:
+        """Carry out a command that asked which memory is meant, or for its `values`.
+
+        Raises Refused and MemoryFault.
+        """
         command, call = await self._asked(press, asked)
-        values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
+        if values is None:
+            values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
         answer = await command.run(call, **values)
         assert isinstance(answer, str | Answer)  # all that ask answer with one message
         if isinstance(answer, str) or call.in_private:
@@ -241,7 +245,7 @@ class Commands:
         call = Call(press, self._client, self._context, asked)
         self._check(call, command)
         branches = await call.memory.branches(call.subject)
-        if asked.branch not in (*branches.all, self._context.places.of(call.place)):
+        if asked.item and asked.branch not in (*branches.all, self._context.places.of(call.place)):
             raise Refused(GONE)
         return command, call
 

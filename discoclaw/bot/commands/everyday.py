@@ -1,4 +1,4 @@
-"""What people do every day: see, add, correct and forget memories, and decide what I asked them."""
+"""What people do every day: add memories, say who sees them, and decide what I asked them."""
 
 import asyncio
 from dataclasses import replace
@@ -6,79 +6,31 @@ from datetime import UTC, tzinfo
 from datetime import timezone as fixed
 from typing import Any
 
-from discoclaw.bot import naming, questions
-from discoclaw.bot.answers import OPTED_OUT, Unclear
+from discoclaw.bot import naming
+from discoclaw.bot.answers import Unclear
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.proposals import waiting
-from discoclaw.commands.items import still
-from discoclaw.commands.memories import NOT_USED, SECRET, kept_private, presumed_private, question, row_of
+from discoclaw.commands.caller import OPTED_OUT
+from discoclaw.commands.memories import NOT_USED, SECRET, kept_private, presumed, still
 from discoclaw.core import privacy, zones
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import ModelError, ModelSpent, Refused
-from discoclaw.core.item import Facets, Item, Sensitivity, by_newest
+from discoclaw.core.item import Facets, Item, Sensitivity
 from discoclaw.core.privacy import is_personal
 from discoclaw.core.text import collapse
-from discoclaw.core.view import Conflict, View
+from discoclaw.core.view import View
 from discoclaw.core.yours import halves, yours
 from discoclaw.core.zones import KEY, names_like, own_zone, text_of, zone_named
-from discoclaw.show.answer import YELLOW, Answer, Reply, Row, Turn, message
-from discoclaw.show.markup import ago, for_people, name, plain, said, words
-from discoclaw.show.words import PRIVATE, count, short
+from discoclaw.show.answer import Answer, Reply
+from discoclaw.show.markup import for_people, plain, said, words
+from discoclaw.show.words import count, short
 
 IMPORTED = "imported"
 """The word by which `share` takes all memories that are private only because they came in from files."""
-NOTHING_YET = "Nothing yet. Try `!memory remember I prefer short answers`."
-SUMMARY = "Summary of this conversation"
-REBUILDING = "being rebuilt. What it said is not used any more; I write it again from our earlier messages."
-UNTIL_THEN = "I use the first until you decide: `!memory settle`."
-MOST_AT_ONCE = 5
-"""Questions are a message each, because of their buttons."""
 NO_MODEL = "the model that looks for them didn't answer, so nothing has changed; try again in a while"
 
 
 # ---------------------------------------------------------------------- see, add, forget
-
-
-async def show(call: Call) -> Answer:
-    """Everything that is remembered here, newest first, then what is to be settled, then the summary."""
-    memory, here = call.memory, call.persona_here
-    view = await memory.view(call.subject, here)
-    branches = await memory.branches(call.subject)
-    rolling = await call.context.summaries.get(call.session_key)
-    branch = here or branches.current
-    items = sorted(view.active(), key=by_newest)
-    rows = [row_of(item, call.where, branch=branch, user_id=call.user_id) for item in items]
-    rows = rows or [Row(NOTHING_YET)]
-    # What contradicts a memory that is shown.
-    ids = {item.id for item in items if call.may_show(item)}
-    for one in view.conflicts:
-        if one.item_id in ids and (call.in_private or one.sensitivity == "normal"):
-            asked = f"{question(view, one, in_private=call.in_private)}. {UNTIL_THEN}"
-            first = not any(row.title for row in rows)
-            rows.append(Row(asked, title="To settle" if first else "", line=f"- {asked}"))
-    if rolling.summary:
-        rows.append(Row(rolling.summary, f"updated {ago(rolling.updated_at)}", title=SUMMARY))
-    else:
-        rebuilding = await call.context.loops.summary_lost(call.session_key)
-        rows.append(Row(REBUILDING if rebuilding else "none yet", title=SUMMARY))
-    small = [count(len(items), "memory")]
-    if here is not None or len(branches.all) > 1:
-        small.append(f"persona {name(branch)}")
-    notes = call.standstill
-    if gone := sum(not item.active for item in view.items.values()):
-        small.append(f"{gone} forgotten")
-        notes.append("What I forgot is still in your history; `!memory remember <text>` brings it back.")
-    if any(item.facets.sensitivity == "private" for item in items) and (known := await _presumed(call, view)):
-        notes.append(presumed_private(len(known)))
-    return Answer(
-        "What I remember about you",
-        rows,
-        small=small,
-        above=[NOT_USED] if call.context.choices.opted_out(call.user_id) else [],
-        foot=notes,
-        turn=Turn(call.user_id, "show"),
-        page=call.page,
-    )
 
 
 async def remember(call: Call, text: str) -> Reply:
@@ -147,21 +99,15 @@ def crowded(draft: Draft, most: int) -> str:
 async def share(call: Call, memory: str) -> str:
     if memory.strip().lower() == IMPORTED:
         view = await call.memory.view(call.subject, call.persona_here)
-        if presumed := await _presumed(call, view):
+        if imported := await presumed(call, view):
 
             def make(draft: Draft) -> str:
-                shared = sum(draft.mark(item, "normal", call.origin()) == "updated" for item in presumed)
+                shared = sum(draft.mark(item, "normal", call.origin()) == "updated" for item in imported)
                 many = count(shared, "memory")
                 return f"From now on I use {many} from files everywhere. `!memory undo` takes it back."
 
             return await call.change("shared by command", make)
     return await _mark(call, memory, "normal")
-
-
-async def _presumed(call: Call, view: View) -> list[Item]:
-    """The active memories that are private only because the file they came in with doesn't say otherwise."""
-    known = privacy.presumed_private((await call.history()).commits.values())
-    return [item for item in view.active() if item.id in known and item.facets.sensitivity == "private"]
 
 
 async def private(call: Call, memory: str) -> str:
@@ -186,45 +132,6 @@ async def _mark(call: Call, memory: str, secret: Sensitivity) -> str:
 
 
 # ---------------------------------------------------------------------- decide
-
-
-async def settle(call: Call) -> Reply:
-    branch, view = await _here(call)
-    asked: list[tuple[Conflict, str]] = []
-    hidden = 0
-    for conflict in view.conflicts:
-        text = question(view, conflict, in_private=call.in_private)
-        if text == PRIVATE:
-            hidden += 1
-        else:
-            asked.append((conflict, text))
-    if not asked and not hidden:
-        return "There is nothing to settle."
-    if asked and not call.typed:
-        page = max(1, min(call.page, len(asked)))
-        conflict = asked[page - 1][0]
-        known = f"decide:{call.user_id}:{conflict.event_id}:{{letter}}:{page}:{branch}"
-        return Answer(
-            questions.TITLE,
-            [Row(text) for _, text in asked],
-            small=[count(len(asked), "question")],
-            controls=questions.answers(conflict, known),
-            turn=Turn(call.user_id, "settle"),
-            page=page,
-            most=1,
-            colour=YELLOW,
-        )
-    messages = []
-    for conflict, text in asked[:MOST_AT_ONCE]:
-        known = f"settle:{call.user_id}:{conflict.event_id}:{{how}}:{branch}"
-        messages.append(message(f"{text}. Which is right?", questions.answers(conflict, known)))
-    if more := len(asked) - len(messages):
-        messages.append(message(f"({count(more, 'more question')}: answer these first)"))
-    if hidden:
-        messages.append(
-            message(f"({count(hidden, 'private question')}: use `/memory settle`, or ask me in a DM)")
-        )
-    return messages
 
 
 async def approve(call: Call, state: str | None) -> str:

@@ -7,9 +7,8 @@ import discord
 
 from discoclaw.bot import naming, voice, wire, words
 from discoclaw.bot.commands.ask import put
-from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.call import UNKNOWN_ANSWER, Call, explained
 from discoclaw.bot.commands.everyday import keep
-from discoclaw.bot.commands.why import UNKNOWN_ANSWER, explained
 from discoclaw.bot.proposals import undo_button
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused

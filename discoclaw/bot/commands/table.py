@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from discoclaw.bot.commands import ask, data, everyday, menus, owners, preview, search, usage, why
+from discoclaw.bot.commands import ask, data, everyday, menus, owners, preview, search
 from discoclaw.bot.commands import help as helping
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.wire import TEXT_ROOTS
@@ -22,29 +22,20 @@ async def explain(call: Call, what: str | None) -> str:
 
 
 OWN: Final[Mapping[str, Run]] = {
-    "memory show": everyday.show,
     "memory remember": everyday.remember,
     "memory search": search.search,
     "search": search.search,
-    "memory why": why.why,
     "memory preview": preview.preview,
     "memory share": everyday.share,
     "memory private": everyday.private,
-    "memory settle": everyday.settle,
     "memory approve": everyday.approve,
     "memory pending": everyday.pending,
     "memory timezone": everyday.timezone,
     "memory tidy": everyday.tidy,
     "memory help": explain,
-    "memory history graph": data.draw,
-    "memory history verify": data.verify,
     "memory history split": everyday.split,
     "memory persona autoswitch": everyday.autoswitch,
-    "memory data usage": usage.usage,
-    "usage": usage.usage,
-    "memory data export": data.export,
     "memory data import": data.take,
-    "memory data erase": data.erase,
     "memory data optout": data.optout,
     "memory data optin": data.optin,
     "memory data reset-summary": data.reset_summary,

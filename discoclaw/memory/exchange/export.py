@@ -1,7 +1,7 @@
 """A person's memory as something they can keep: JSON, a readable document, or a folder of objects.
 
-Exports are complete, private items included. `exported` and what it calls are pure; `write_objects` writes a
-folder. Independent of who asked.
+Exports are complete, private items included. `exported` and what it calls are pure; `unpack_objects` writes
+a folder. Independent of who asked.
 """
 
 import io
@@ -212,7 +212,11 @@ def export_snapshot(history: History, accessed: Mapping[str, int]) -> bytes:
 
 
 def export_objects(history: History) -> bytes:
-    """Return a zip of what `write_objects` writes. Same history, same bytes."""
+    """Return a zip of objects. Same history, same bytes.
+
+    It has `events/<id>.json`, `commits/<id>.json` (which name their events by id), `branches.json`, `HEAD`,
+    `MEMORY.md`, and `refs.json` with the history of the branches.
+    """
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _object_files(history).items():
@@ -223,14 +227,12 @@ def export_objects(history: History) -> bytes:
     return packed.getvalue()
 
 
-def write_objects(history: History, folder: Path) -> None:
-    """Write a folder of objects, completely or not at all.
+def unpack_objects(packed: bytes, folder: Path) -> None:
+    """Write what `export_objects` packed as a folder, completely or not at all.
 
-    It has `events/<id>.json`, `commits/<id>.json` (which name their events by id), `branches.json`, `HEAD`,
-    `MEMORY.md`, and `refs.json` with the history of the branches. Raises Refused if the path exists,
-    MemoryFault if the disk fails.
+    Raises Refused if the path exists, MemoryFault if the disk fails.
     """
-    with faulting(f"{folder} could not be written"):
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive, faulting(f"{folder} could not be written"):
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
             raise Refused(f"{folder} is there already and no folder; name another one")
         if folder.is_dir() and any(folder.iterdir()):
@@ -238,9 +240,9 @@ def write_objects(history: History, folder: Path) -> None:
         with new_folder(folder.absolute()) as made:
             for part in ("", EVENTS, COMMITS):
                 make_folder(made / part)
-            for name, content in _object_files(history).items():
+            for name in archive.namelist():
                 with open(made / name, "xb", opener=opener) as file:
-                    file.write(content)
+                    file.write(archive.read(name))
                     file.flush()
                     os.fsync(file.fileno())
             for part in (EVENTS, COMMITS, ""):
