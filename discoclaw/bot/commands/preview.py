@@ -7,7 +7,7 @@ never told apart from one that doesn't exist.
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,7 +22,6 @@ from discoclaw.commands.memories import NOT_USED, row_of
 from discoclaw.commands.spec import Need
 from discoclaw.core.errors import ChatError, MemoryFault, Refused
 from discoclaw.core.item import Item
-from discoclaw.core.message import Place
 from discoclaw.core.ports import IDLE
 from discoclaw.core.times import date_of
 from discoclaw.core.yours import yours
@@ -41,6 +40,7 @@ INTERVIEW = (
     "and nothing I remember about you is used."
 )
 SILENT = "(I don't answer you there as I am set up now. This is what I would use if I did.)"
+SUMMARY = "Summary of the conversation"
 LONGEST_LINE = 160
 """UTF-16 units of a recent message that are shown."""
 
@@ -113,12 +113,24 @@ async def preview(call: Call, channel: str | None, about: str | None) -> Reply:
     facts = await _facts(call, made)
     if not call.in_private:
         return _counted(made, facts)
-    line = _row if call.slash else _typed
+
+    def line(item: Item) -> str:
+        """A memory: in a card without its id, in a text with it, as it has no button."""
+        if not call.slash:
+            return row_of(item).line
+        secret = "" if item.facets.sensitivity == "normal" else "🔒 "
+        return f"- {secret}{words(yours(item.text))} ({item.kind})"
+
+    place, where = made.turn.place, "our direct messages"
+    if place.kind != "dm":
+        where = f"the thread {said(place.name)}" if place.kind == "thread" else f"#{words(place.name)}"
+    small = [f"as your persona {name(facts.persona)}"] if facts.persona else []
+    small += [f"if you wrote {said(made.turn.message.text, 200)}"] if made.asked else []
     parts = await asyncio.to_thread(_parts, made, facts, line)
     return Answer(
-        f"What I could say about you in {_place(made.turn.place)}",
+        f"What I could say about you in {where}",
         [Row(part, apart=True) for part in parts],
-        small=_under(made, facts),
+        small=small,
         above=[*([NOT_USED] if made.turn.permission.opted_out else []), *_warnings(facts)],
         turn=Turn(call.user_id, "preview", (channel, about)),
         page=call.page,
@@ -237,133 +249,42 @@ async def _as_read(call: Call, channel: object) -> Somewhere | None:
 
 def _parts(made: Preview, facts: Facts, line: Callable[[Item], str]) -> list[str]:
     """Everything, a text for each part; `line` is how a memory is shown."""
-    left_out = dict(facts.left_out)
-    fitting = left_out.pop(previews.FITS, [])
-    found = [
-        _memories(made, line),
-        _group(WHY[previews.FITS], [*map(line, fitting)], len(fitting)) if fitting else "",
-        _summary(made, facts),
-        _recent(made),
-        _files(made),
-        _notes(made),
-        _shortened(made),
-        _person(made),
-        _left_out(left_out, facts, line),
-    ]
-    return [one for one in found if one]
-
-
-def _counted(made: Preview, facts: Facts) -> str:
-    """Numbers only, where others read the answer."""
-    fitting = len(facts.left_out.get(previews.FITS, ()))
-    found = [count(len(made.used), "memory")]
-    found += [f"{count(fitting, 'memory')} when they fit what you write"] if fitting else []
-    found += ["a summary of the conversation"] if made.ready.gathered.summary else []
-    found += [count(made.ready.prompt.shown, "recent message")]
-    found += [count(number, kind) for kind, number in made.ready.attached.kinds.items()]
-    found += ["notes about the channel"] if made.ready.gathered.group and made.ready.prompt.group else []
-    left = sum(len(those) for why, those in facts.left_out.items() if why != previews.FITS)
-    lines = [*_warnings(facts), f"Here I would use: {', '.join(found)}."]
-    lines += [f"{count(left, 'memory')} would be left out."] if left else []
-    return "\n".join([*lines, "Only you may see which: use `/memory preview` here, or ask me in a DM."])
-
-
-def _under(made: Preview, facts: Facts) -> list[str]:
-    """The small print of a preview: as which persona, and for which message."""
-    persona = [f"as your persona {name(facts.persona)}"] if facts.persona else []
-    return [*persona, *([f"if you wrote {said(made.turn.message.text, 200)}"] if made.asked else [])]
-
-
-def _row(item: Item) -> str:
-    """A memory in a card: without its id."""
-    secret = "" if item.facets.sensitivity == "normal" else "🔒 "
-    return f"- {secret}{words(yours(item.text))} ({item.kind})"
-
-
-def _typed(item: Item) -> str:
-    """A memory in a text: with its id, as it has no button."""
-    return row_of(item).line
-
-
-def _warnings(facts: Facts) -> list[str]:
-    found = [SILENT] if not facts.answers else []
-    if "memory" in facts.off:
-        found.append(f"I use nothing I remember: {OFF['memory']}.")
-    return found
-
-
-def _place(place: Place) -> str:
-    if place.kind == "dm":
-        return "our direct messages"
-    return f"the thread {said(place.name)}" if place.kind == "thread" else f"#{words(place.name)}"
-
-
-def _memories(made: Preview, line: Callable[[Item], str]) -> str:
-    title = "From your memory" if made.asked else "Always"
+    ready, prompt, left_out = made.ready, made.ready.prompt, dict(facts.left_out)
     lines = [f"{line(one.item)}{_why(made, one)}" for one in made.used]
     if made.crowded:
         lines.append("(Some of these leave if what fits your message needs the room.)")
-    return _group(title, lines, len(made.used))
-
-
-def _why(made: Preview, one: Chosen) -> str:
-    """Why a memory is chosen for a message; without a message there is one reason, which is the heading."""
-    ended = f"; until {date_of(one.until)[:7]}" if one.until is not None else ""
-    if not made.asked:
-        return ended
-    if one.hit is not None:
-        return f"; for {plain(for_people(one.why))}{ended}"
-    return f"; {ALWAYS[one.always]}{ended}"
-
-
-def _summary(made: Preview, facts: Facts) -> str:
-    title, text = "**Summary of the conversation**", made.ready.prompt.rolling
-    if text:
-        return f"{title}\n{text}"
-    if made.ready.gathered.summary:
-        return f"{title}: no room"
-    return f"{title}: {'switched off' if 'summaries' in facts.off else 'none yet'}"
-
-
-def _recent(made: Preview) -> str:
-    lines, older = made.ready.prompt.lines, len(made.ready.window) - made.ready.prompt.shown
-    shown = [f"- {words(line.text, LONGEST_LINE)}" for line in lines]
-    return _group(
-        "Recent messages", shown + ([f"({count(older, 'older one')}: no room)"] if older else []), len(lines)
-    )
-
-
-def _files(made: Preview) -> str:
-    """The files of the last messages. They are named only: nothing is read for a preview."""
-    entries = made.ready.prompt.files
-    lines = [f"- {words(one.label)}: {said(one.name)}, {words(one.whence)}" for one in entries]
-    return _group("Files", lines, len(lines)) if lines else ""
-
-
-def _notes(made: Preview) -> str:
-    notes = made.ready.prompt.group
-    if not notes:
-        return ""
-    lines = [f"> {words(line)}" for line in notes.splitlines()]
-    whole = notes_about(made.turn.place, made.ready.gathered.group)
-    cut = ["(shortened: no room)"] if notes != whole else []
-    return "\n".join(["**Notes about the channel**", *lines, *cut])
-
-
-def _shortened(made: Preview) -> str:
-    """The sentence about what is left out because the model there reads little at once."""
-    prompt, whole = made.ready.prompt, made.ready.prompt.whole
-    if whole is None:
-        return ""
-    lost = [
-        (whole.shown > prompt.shown, f"{count(whole.shown - prompt.shown, 'older message')}"),
-        (whole.group != prompt.group, "a part of the notes about the channel"),
-        (whole.rolling != prompt.rolling, "a part of the summary" if prompt.rolling else "the summary"),
-        (whole.durable > prompt.durable, f"{count(whole.durable - prompt.durable, 'memory')}"),
-    ]
-    lines = [f"- {what}" for is_lost, what in lost if is_lost]
-    head = f"**Left out because the model here reads {prompt.reads:,} tokens at once**"
-    return "\n".join([head, *lines]) if lines else ""
+    parts = [_group("From your memory" if made.asked else "Always", lines, len(made.used))]
+    if fitting := left_out.pop(previews.FITS, []):
+        parts.append(_group(WHY[previews.FITS], map(line, fitting), len(fitting)))
+    if prompt.rolling:
+        parts.append(f"**{SUMMARY}**\n{prompt.rolling}")
+    else:
+        none = "switched off" if "summaries" in facts.off else "none yet"
+        parts.append(f"**{SUMMARY}**: {'no room' if ready.gathered.summary else none}")
+    recent = [f"- {words(one.text, LONGEST_LINE)}" for one in prompt.lines]
+    older = len(ready.window) - prompt.shown
+    recent += [f"({count(older, 'older one')}: no room)"] if older else []
+    parts.append(_group("Recent messages", recent, len(prompt.lines)))
+    # Files are named only: nothing is read for a preview.
+    if files := [f"- {words(one.label)}: {said(one.name)}, {words(one.whence)}" for one in prompt.files]:
+        parts.append(_group("Files", files, len(files)))
+    if prompt.group:
+        notes = [f"> {words(one)}" for one in prompt.group.splitlines()]
+        cut = prompt.group != notes_about(made.turn.place, ready.gathered.group)
+        parts.append(
+            "\n".join(["**Notes about the channel**", *notes, *(["(shortened: no room)"] if cut else [])])
+        )
+    if (whole := prompt.whole) is not None:  # the model there reads little at once
+        lost = [
+            (whole.shown > prompt.shown, count(whole.shown - prompt.shown, "older message")),
+            (whole.group != prompt.group, "a part of the notes about the channel"),
+            (whole.rolling != prompt.rolling, "a part of the summary" if prompt.rolling else "the summary"),
+            (whole.durable > prompt.durable, count(whole.durable - prompt.durable, "memory")),
+        ]
+        if without := [f"- {what}" for is_lost, what in lost if is_lost]:
+            head = f"**Left out because the model here reads {prompt.reads:,} tokens at once**"
+            parts.append("\n".join([head, *without]))
+    return [*parts, _person(made), *_left_out(left_out, facts, line)]
 
 
 def _person(made: Preview) -> str:
@@ -382,7 +303,9 @@ def _person(made: Preview) -> str:
     return "\n".join([*lines, "", f"Everybody also gets there: {', '.join(besides)}."])
 
 
-def _left_out(left_out: Mapping[str, Sequence[Item]], facts: Facts, line: Callable[[Item], str]) -> str:
+def _left_out(
+    left_out: Mapping[str, Sequence[Item]], facts: Facts, line: Callable[[Item], str]
+) -> Iterator[str]:
     groups = [f"{WHY[why]} ({len(those)})\n" + "\n".join(map(line, those)) for why, those in left_out.items()]
     lines = [
         f"- {count(number, 'memory')} that only your persona {name(one)} has"
@@ -397,8 +320,41 @@ def _left_out(left_out: Mapping[str, Sequence[Item]], facts: Facts, line: Callab
             "(The model can also search what I remember about you by itself, without what is private or "
             f"confidential above{also}.)"
         )
-    return "\n".join(parts)
+    if parts:
+        yield "\n".join(parts)
 
 
-def _group(title: str, lines: Sequence[str], number: int) -> str:
+def _counted(made: Preview, facts: Facts) -> str:
+    """Numbers only, where others read the answer."""
+    fitting = len(facts.left_out.get(previews.FITS, ()))
+    found = [count(len(made.used), "memory")]
+    found += [f"{count(fitting, 'memory')} when they fit what you write"] if fitting else []
+    found += ["a summary of the conversation"] if made.ready.gathered.summary else []
+    found += [count(made.ready.prompt.shown, "recent message")]
+    found += [count(number, kind) for kind, number in made.ready.attached.kinds.items()]
+    found += ["notes about the channel"] if made.ready.gathered.group and made.ready.prompt.group else []
+    left = sum(len(those) for why, those in facts.left_out.items() if why != previews.FITS)
+    lines = [*_warnings(facts), f"Here I would use: {', '.join(found)}."]
+    lines += [f"{count(left, 'memory')} would be left out."] if left else []
+    return "\n".join([*lines, "Only you may see which: use `/memory preview` here, or ask me in a DM."])
+
+
+def _warnings(facts: Facts) -> list[str]:
+    found = [SILENT] if not facts.answers else []
+    if "memory" in facts.off:
+        found.append(f"I use nothing I remember: {OFF['memory']}.")
+    return found
+
+
+def _why(made: Preview, one: Chosen) -> str:
+    """Why a memory is chosen for a message; without a message there is one reason, which is the heading."""
+    ended = f"; until {date_of(one.until)[:7]}" if one.until is not None else ""
+    if not made.asked:
+        return ended
+    if one.hit is not None:
+        return f"; for {plain(for_people(one.why))}{ended}"
+    return f"; {ALWAYS[one.always]}{ended}"
+
+
+def _group(title: str, lines: Iterable[str], number: int) -> str:
     return "\n".join([f"**{title}** ({number})", *lines])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from discoclaw.bot.commands import ask, data, everyday, menus, owners, preview, search
+from discoclaw.bot.commands import alone, menus, preview, search
 from discoclaw.bot.commands import help as helping
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.wire import TEXT_ROOTS
@@ -22,32 +22,32 @@ async def explain(call: Call, what: str | None) -> str:
 
 
 OWN: Final[Mapping[str, Run]] = {
-    "memory remember": everyday.remember,
+    "memory remember": alone.remember,
     "memory search": search.search,
     "search": search.search,
     "memory preview": preview.preview,
-    "memory share": everyday.share,
-    "memory private": everyday.private,
-    "memory approve": everyday.approve,
-    "memory pending": everyday.pending,
-    "memory timezone": everyday.timezone,
-    "memory tidy": everyday.tidy,
+    "memory share": alone.share,
+    "memory private": alone.private,
+    "memory approve": alone.approve,
+    "memory pending": alone.pending,
+    "memory timezone": alone.timezone,
+    "memory tidy": alone.tidy,
     "memory help": explain,
-    "memory history split": everyday.split,
-    "memory persona autoswitch": everyday.autoswitch,
-    "memory data import": data.take,
-    "memory data optout": data.optout,
-    "memory data optin": data.optin,
-    "memory data reset-summary": data.reset_summary,
-    "hatch start": owners.start,
-    "hatch cancel": owners.cancel,
-    "hatch show": owners.show,
-    "hatch undo": owners.undo,
-    "nostr status": owners.mirror_status,
-    "nostr push": owners.mirror_push,
-    "settings": owners.settings,
-    "model": owners.model,
-    "ask": ask.ask,
+    "memory history split": alone.split,
+    "memory persona autoswitch": alone.autoswitch,
+    "memory data import": alone.take,
+    "memory data optout": alone.optout,
+    "memory data optin": alone.optin,
+    "memory data reset-summary": alone.reset_summary,
+    "hatch start": alone.hatch_start,
+    "hatch cancel": alone.hatch_cancel,
+    "hatch show": alone.hatch_show,
+    "hatch undo": alone.hatch_undo,
+    "nostr status": alone.mirror_status,
+    "nostr push": alone.mirror_push,
+    "settings": alone.settings,
+    "model": alone.model,
+    "ask": menus.ask,
     "Remember this": menus.remember,
     "What was learned from this?": menus.learned,
     "Why this answer?": menus.why,

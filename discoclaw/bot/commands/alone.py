@@ -1,36 +1,52 @@
-"""What people do every day: add memories, say who sees them, and decide what I asked them."""
+"""The commands that Discord alone has: what a person decides about themselves, and what owners and admins do.
+
+What a file says is `memory/exchange`; a file that somebody attaches is what they state about themselves.
+"""
 
 import asyncio
+import logging
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from datetime import timezone as fixed
-from typing import Any
+from typing import Any, Literal, cast
+
+import discord
 
 from discoclaw.bot import naming
 from discoclaw.bot.answers import Unclear
-from discoclaw.bot.commands.call import Call
+from discoclaw.bot.commands.call import MOST_BYTES, Call, Interaction
+from discoclaw.bot.live_settings import Admin, main_card, scope_of
 from discoclaw.bot.proposals import waiting
+from discoclaw.bot.wire import discord_errors
 from discoclaw.commands.caller import OPTED_OUT
-from discoclaw.commands.memories import NOT_USED, SECRET, kept_private, presumed, still
+from discoclaw.commands.memories import NOT_USED, SECRET, kept_private, presumed, presumed_private, still
 from discoclaw.core import privacy, zones
-from discoclaw.core.draft import Draft, Origin
-from discoclaw.core.errors import ModelError, ModelSpent, Refused
+from discoclaw.core.draft import Draft, Origin, Outcome
+from discoclaw.core.errors import ChatError, MemoryFault, ModelError, ModelSpent, Refused
 from discoclaw.core.item import Facets, Item, Sensitivity
-from discoclaw.core.privacy import is_personal
+from discoclaw.core.live import GLOBAL
+from discoclaw.core.policy import FIELDS
+from discoclaw.core.privacy import PRESUMED, DmPrivacy, is_personal, stricter
+from discoclaw.core.redact import Redactor
+from discoclaw.core.subject import person_of
 from discoclaw.core.text import collapse
 from discoclaw.core.view import View
 from discoclaw.core.yours import halves, yours
 from discoclaw.core.zones import KEY, names_like, own_zone, text_of, zone_named
+from discoclaw.memory.exchange.load import Items, load_bytes
+from discoclaw.memory.exchange.take import current_items
 from discoclaw.show.answer import Answer, Reply
-from discoclaw.show.markup import for_people, plain, said, words
+from discoclaw.show.markup import block, for_people, plain, said, words
 from discoclaw.show.words import count, short
+from discoclaw.soul.soul import of_view, sections
 
 IMPORTED = "imported"
 """The word by which `share` takes all memories that are private only because they came in from files."""
 NO_MODEL = "the model that looks for them didn't answer, so nothing has changed; try again in a while"
 
 
-# ---------------------------------------------------------------------- see, add, forget
+# ---------------------------------------------------------------------- add
 
 
 async def remember(call: Call, text: str) -> Reply:
@@ -274,3 +290,213 @@ def _keyed(draft: Draft) -> list[Item]:
 
 def _named(zone: tzinfo, now_ms: int) -> str:
     return f"`{zone}`, where it is now {zones.now(now_ms, zone)}"
+
+
+# ----------------------------------------------------------------------
+# One's data as a whole: bringing it, and having none.
+
+log = logging.getLogger(__name__)
+
+STAYS = (
+    "What I already have stays on disk, unused. `!memory export` gives you a copy, `!memory erase` destroys "
+    "it, and `!memory optin` turns memory on again."
+)
+STILL_ARCHIVED = "What you said is still in my archive, unused; I remove it when I start the next time. "
+
+
+async def reset_summary(call: Call) -> str:
+    await call.context.summaries.clear(call.session_key, by=call.user_id)
+    call.context.loops.reset(call.session_key, call.source.id)
+    return "I cleared the summary of this conversation."
+
+
+async def take(call: Call, file: discord.Attachment) -> str:
+    content = await _content(file)
+    rule = call.context.dm_privacy
+    found = await asyncio.to_thread(_loaded, file.filename, content, call.user_id, call.client.redactor, rule)
+    most = call.client.settings.max_items
+    if len(found.items) > most:
+        raise Refused(f"the file has {len(found.items)} memories, and I keep at most {most}")
+    presumed: list[str] = []  # filled below, before the commit is made
+
+    def make(draft: Draft) -> str:
+        done: Counter[str] = Counter(rejected=len(found.rejected))
+        presumed.clear()  # another process may have overtaken the first try
+        for item in found.items:
+            keys = {one.facets.key for one in draft.items.values()} - {None}
+            if found.skips_known and (item.id in draft.items or item.facets.key in keys):
+                done["unchanged"] += 1
+                continue
+            told = item.id not in found.unmarked
+            now, outcome = _taken(call, draft, item, told=told, snapshot=found.skips_known)
+            done[outcome] += 1
+            if now is not None and outcome == "added" and now.facets.sensitivity == "private" and not told:
+                presumed.append(now.id)
+        if (over := sum(item.active for item in draft.items.values()) - most) > 0:
+            raise Refused(f"I keep {most} memories at most, and this is {over} too many; forget some first")
+        new = done["added"] + done["restored"]
+        parts = [
+            f"{count(new, 'memory')} added",
+            *([f"{done['updated']} updated"] if done["updated"] else []),
+            *([f"{done['unchanged']} known already"] if done["unchanged"] else []),
+            *([f"{done['rejected']} not accepted"] if done["rejected"] else []),
+        ]
+        back = ". `!memory undo` takes it back." if new or done["updated"] else "."
+        return ", ".join(parts) + back + (f"\n{presumed_private(len(presumed))}" if presumed else "")
+
+    # Not what the file is called: others may read the history too.
+    return await call.change("imported by command", make, **{PRESUMED: presumed})
+
+
+async def _content(file: discord.Attachment) -> bytes:
+    too_large = f"the file is too large; I read at most {MOST_BYTES // 1024 // 1024} MB"
+    if file.size > MOST_BYTES:
+        raise Refused(too_large)
+    try:
+        with discord_errors():
+            content = await file.read()
+    except ChatError as error:
+        raise Refused("Discord didn't give me the file; attach it again") from error
+    if len(content) > MOST_BYTES:
+        raise Refused(too_large)
+    return content
+
+
+def _loaded(name: str, content: bytes, user_id: str, redactor: Redactor, rule: DmPrivacy) -> Items:
+    """The active items of a file. Raises Refused."""
+    found = load_bytes(name, content, redactor).content(user_id)
+    if isinstance(found, Items):
+        return replace(found, items=tuple(item for item in found.items if item.active))
+    return current_items(found, rule)
+
+
+def _taken(
+    call: Call, draft: Draft, item: Item, *, told: bool, snapshot: bool
+) -> tuple[Item | None, Outcome | Literal["rejected"]]:
+    """Take one item over, as if the person had typed it, but as private as the file says.
+
+    An entry of a `snapshot` has a key and a category, and nobody stated it, so it may expire. What a file
+    doesn't say (not `told`) counts as learned in private. What is personal, and given in private, is private
+    too. Returns the item as it is now, and what was done.
+    """
+    unseen = call.slash or call.place.private
+    marked: Sensitivity = "private" if unseen and is_personal(item.text) else "normal"
+    clean = call.client.redactor.clean
+    origin = replace(call.origin(), private=not told)
+    if snapshot:
+        origin = replace(origin, author=item.facets.author)
+    try:
+        return draft.upsert(
+            item.kind,
+            clean(item.text),
+            origin,
+            tags=list(map(clean, item.tags)),
+            marked=stricter(item.facets.sensitivity, marked),
+            facets=Facets(key=item.facets.key, category=item.facets.category) if snapshot else Facets(),
+        )
+    except Refused:
+        return None, "rejected"
+
+
+async def optout(call: Call) -> str:
+    choices = call.context.choices
+    if choices.opted_out(call.user_id):
+        return f"You have opted out already. {STAYS}"
+    await choices.choose(call.user_id, opted_out=True)
+    try:
+        gone = await call.context.archiving.forget_person(call.user_id)
+        archived = f"I removed {count(gone, 'message')} from the archive. " if gone else ""
+    except MemoryFault as fault:
+        log.warning("somebody opted out, and what they said is still archived: %s", fault)
+        archived = STILL_ARCHIVED
+    return f"Done. I won't learn anything about you or use what I already know. {archived}{STAYS}"
+
+
+async def optin(call: Call) -> str:
+    choices = call.context.choices
+    if not choices.opted_out(call.user_id):
+        return "You haven't opted out. `!memory show` lists what I remember about you."
+    await choices.choose(call.user_id, opted_out=False, since=call.asked_at)
+    return "Welcome back! I use what I know about you again, and learn from what you say from now on."
+
+
+# ----------------------------------------------------------------------
+# What owners and admins do: give the bot a personality, look after its encrypted backup, change settings.
+
+NOT_HERE = (
+    "I don't listen in this channel (DISCORD_CHANNEL_IDS or `/settings`), so I wouldn't hear your answers; "
+    "ask me in a DM"
+)
+NO_SOUL = "I have no personality yet."
+BEGIN = "`/hatch start` begins an interview that gives me one."
+INTERVIEWED = "Somebody else is being interviewed about who I am."
+FILES = "\n-# Files in content/soul/ replace these, each by itself."
+PUSHED = "What has changed is on its way. `!nostr status` shows what has arrived."
+
+
+async def hatch_start(call: Call) -> str:
+    if not call.client.access.listens(call.place):
+        raise Refused(NOT_HERE)
+    return await call.context.hatchery.begin(call.user_id, call.place)
+
+
+async def hatch_cancel(call: Call) -> str:
+    return await call.context.hatchery.cancel(call.user_id)
+
+
+async def hatch_show(call: Call) -> str:
+    view = await call.context.hatchery.view(call.user_id)
+    found = sections(of_view(view, with_whom=call.user_id, in_dm=call.in_private))
+    interview = _under_way(call)
+    if not found:
+        return f"{NO_SOUL} {interview or BEGIN}"
+    parts = [f"**{title}**\n" + "\n".join(plain(text) for text in texts) for title, texts in found]
+    return "\n\n".join([*([interview] if interview else []), *parts]) + FILES
+
+
+def _under_way(call: Call) -> str:
+    """The sentence about an interview that goes on now; "" if there is none."""
+    one = call.context.hatchery.under_way
+    if one is None:
+        return ""
+    if one.human != call.user_id:
+        return INTERVIEWED
+    here = "our DMs" if person_of(one.session_key) else f"<#{one.session_key.rpartition(':')[2]}>"
+    return f"Our interview about who I am is under way in {here}; `/hatch cancel` ends it."
+
+
+async def hatch_undo(call: Call) -> str:
+    return await call.context.hatchery.undo(call.user_id, call.origin(), **call.metadata)
+
+
+async def mirror_status(call: Call) -> str:
+    return block(await call.context.mirror.status_text())
+
+
+async def mirror_push(call: Call) -> str:
+    call.context.mirror.push()
+    return PUSHED
+
+
+async def settings(call: Call) -> Answer:
+    return main_card(await _admin(call), scope_of(call.place))
+
+
+async def model(call: Call, name: str | None) -> str:
+    """Show or set the model that answers here; in a DM, everywhere."""
+    admin, scope = await _admin(call), scope_of(call.place)
+    admin.check(scope)
+    where = "everywhere" if scope == GLOBAL else f"in <#{scope.id}>"
+    if name is None:
+        now = words(admin.settings.answers(str(admin.settings.row(scope, "model").effective.value)))
+        named = ", ".join(words(one) for one in admin.settings.models)
+        how = f"{named}, or any other name" if named else "name its provider too, as in `ollama:qwen3:8b`"
+        return f"{now} answers {where}. `/model name` chooses another one: {how}."
+    value = FIELDS["model"].typed(name)
+    changed = await admin.settings.change(scope, "model", value, admin.by)
+    return f"{words(admin.settings.answers(str(value)))} {'now' if changed else 'already'} answers {where}."
+
+
+async def _admin(call: Call) -> Admin:
+    await call.context.settings.refresh()
+    return Admin(cast(Interaction, call.source), call.context.settings, call.client.settings.owners)
