@@ -260,6 +260,8 @@ class Call(Caller):
         if found is None:
             raise Refused(f"{user[:40]!r} isn't a user id; `!memory erase` alone is about you")
         if found[1] != self.user_id and not self.owner:
+            if self.confirmed:  # they were an owner when they were asked
+                raise Refused("only the person themselves or one of my owners can do that")
             raise Refused("only my owners may erase somebody else's memory; `!memory erase` is about yours")
         return user_subject(found[1])
 
