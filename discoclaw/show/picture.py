@@ -7,7 +7,6 @@ Takes a few hundred milliseconds, so callers run it in a thread. Knows nothing a
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont
@@ -134,9 +133,49 @@ def png(history: History, *, title: str) -> bytes:
     """The newest commits of a history as a PNG of at most 1200 × 1600 pixels."""
     graph = Graph(history)
     rows = list(graph.rows(MOST_ROWS))
-    page = _Page(graph, rows)
+    left = len(graph.commits) - len(rows)
+    widest = max((max(len(row.above), len(row.below)) for row in rows), default=1)
+    step = min(_COLUMN, _LANES_WIDTH // widest)
+    text_at = _MARGIN + widest * step + 8
+    lines = max(1, len(rows) + (1 if left else 0))
+    image = Image.new("RGB", (WIDTH, _TOP + lines * _ROW + _BOTTOM), BACKGROUND)
+    pen = Pen(image)
+    for number in range(0, len(rows), 2):
+        pen.draw.rectangle((0, _TOP + number * _ROW, WIDTH, _TOP + (number + 1) * _ROW - 1), BAND)
+    _draw_lanes(image, graph, rows, step, text_at)
+
+    pen.write(_MARGIN, 42, line(title, 200), TEXT, 30, room=WIDTH - 2 * _MARGIN)
+    branches = history.branches
+    summary = (
+        f"{count(len(graph.commits), PEOPLE.commit)} · {count(len(branches.all), PEOPLE.branch)} · "
+        f"{PEOPLE.head}: "
+    )
+    at = _MARGIN + pen.write(_MARGIN, 84, summary, DIM)
+    lane = graph.lane_named(branches.current)
+    pen.write(at, 84, graph.lanes[lane].name, colour_of(lane), room=WIDTH - _MARGIN - at)
+
+    for number, row in enumerate(rows):
+        commit, middle = row.commit, _TOP + number * _ROW + _ROW // 2
+        edge = WIDTH - _MARGIN
+        right = edge - pen.write(edge, middle, when(commit.timestamp), DIM, 16, "rm") - 20
+        colour = colour_of(graph.lane_of[commit.id])
+        at = text_at + pen.write(text_at, middle, graph.short(commit.id), colour) + 12
+        at = max(at, text_at + 112)
+        if commit.id == graph.head():
+            at += pen.label(at, middle, PEOPLE.head, TEXT) + 10
+        for tip in graph.tips(commit.id):
+            if at < WIDTH * 0.7:
+                named = graph.lanes[tip]
+                label = named.name if named.alive else f"{named.name}, deleted"
+                at += pen.label(at, middle, label, colour_of(tip)) + 10
+        pen.write(at, middle, line(commit.message, 200), TEXT, room=right - at)
+    below = _TOP + len(rows) * _ROW + _ROW // 2
+    if not rows:
+        pen.write(_MARGIN, below, f"there are no {PEOPLE.commit}s yet", DIM)
+    if left:
+        pen.write(text_at, below, f"… {left} earlier", DIM)
     out = io.BytesIO()
-    page.draw(line(title, 200)).save(out, "PNG")
+    image.save(out, "PNG")
     return out.getvalue()
 
 
@@ -145,120 +184,40 @@ def colour_of(lane: int) -> Colour:
     return COLOURS[lane % len(COLOURS)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line from a commit to a parent: out of the commit, down a column, into the parent."""
+def _draw_lanes(image: Image.Image, graph: Graph, rows: Sequence[Row], step: int, width: int) -> None:
+    """Draw lines, then dots on them, on an enlarged copy that is then scaled down."""
+    box = (0, _TOP, width, image.height)
+    large = image.crop(box).resize(((box[2] - box[0]) * _FINE, (box[3] - box[1]) * _FINE), 0)
+    pen = ImageDraw.Draw(large)
+    places = {row.commit.id: (row.column, number) for number, row in enumerate(rows)}
 
-    start: tuple[int, int]
-    column: int
-    end: tuple[int, int]
-    colour: Colour
+    def point(column: int, row: int) -> tuple[int, int]:
+        return _MARGIN + column * step, row * _ROW + _ROW // 2
 
-
-class _Page:
-    """One picture while it is drawn."""
-
-    def __init__(self, graph: Graph, rows: Sequence[Row]) -> None:
-        self._graph = graph
-        self._rows = rows
-        self._place = {row.commit.id: (row.column, number) for number, row in enumerate(rows)}
-        widest = max((max(len(row.above), len(row.below)) for row in rows), default=1)
-        self._step = min(_COLUMN, _LANES_WIDTH // widest)
-        self._text_at = _MARGIN + widest * self._step + 8
-        self._left = len(graph.commits) - len(rows)
-        self._dot = min(_DOT, max(3, self._step // 2 - 1))
-
-    def draw(self, title: str) -> Image.Image:
-        """The whole picture."""
-        lines = max(1, len(self._rows) + (1 if self._left else 0))
-        image = Image.new("RGB", (WIDTH, _TOP + lines * _ROW + _BOTTOM), BACKGROUND)
-        pen = Pen(image)
-        for number in range(0, len(self._rows), 2):
-            pen.draw.rectangle((0, _TOP + number * _ROW, WIDTH, _TOP + (number + 1) * _ROW - 1), BAND)
-        self._draw_lanes(image)
-        self._head(pen, title)
-        for number, row in enumerate(self._rows):
-            self._row(pen, row, _TOP + number * _ROW + _ROW // 2)
-        below = _TOP + len(self._rows) * _ROW + _ROW // 2
-        if not self._rows:
-            pen.write(_MARGIN, below, f"there are no {PEOPLE.commit}s yet", DIM)
-        if self._left:
-            pen.write(self._text_at, below, f"… {self._left} earlier", DIM)
-        return image
-
-    def _head(self, pen: Pen, title: str) -> None:
-        pen.write(_MARGIN, 42, title, TEXT, 30, room=WIDTH - 2 * _MARGIN)
-        branches = self._graph.history.branches
-        summary = (
-            f"{count(len(self._graph.commits), PEOPLE.commit)} · "
-            f"{count(len(branches.all), PEOPLE.branch)} · {PEOPLE.head}: "
-        )
-        at = _MARGIN + pen.write(_MARGIN, 84, summary, DIM)
-        lane = self._graph.lane_named(branches.current)
-        pen.write(at, 84, self._graph.lanes[lane].name, colour_of(lane), room=WIDTH - _MARGIN - at)
-
-    # ------------------------------------------------------------------ lines and dots
-
-    def _draw_lanes(self, image: Image.Image) -> None:
-        """Draw lines, then dots on them, on an enlarged copy that is then scaled down."""
-        box = (0, _TOP, self._text_at, image.height)
-        large = image.crop(box).resize(((box[2] - box[0]) * _FINE, (box[3] - box[1]) * _FINE), 0)
-        pen = ImageDraw.Draw(large)
-        for one in self._lines():
-            points = [(x * _FINE, y * _FINE) for x, y in self._path(one)]
-            pen.line(points, one.colour, _LINE * _FINE, joint="curve")
-        head = self._graph.head()
-        for row in self._rows:
-            x, y = self._point(row.column, self._place[row.commit.id][1])
-            colour = colour_of(self._graph.lane_of[row.commit.id])
-            hollow = any(name == "merge" for name, _ in acts(row.commit))
-            if row.commit.id == head:
-                _disc(pen, x, y, self._dot + 5, TEXT)
-                _disc(pen, x, y, self._dot + 2, BACKGROUND)
-            _disc(pen, x, y, self._dot, colour)
-            if hollow:
-                _disc(pen, x, y, self._dot // 2, BACKGROUND)
-        image.paste(large.reduce(_FINE), box[:2])
-
-    def _point(self, column: int, row: int) -> tuple[int, int]:
-        return _MARGIN + column * self._step, row * _ROW + _ROW // 2
-
-    def _lines(self) -> Iterator[_Line]:
-        below = len(self._rows)
-        for number, row in enumerate(self._rows):
-            for order, edge in enumerate(row.edges):
-                lane = self._graph.lane_of[row.commit.id if order == 0 else edge.parent]
-                end = self._place.get(edge.parent, (edge.column, below))
-                yield _Line((row.column, number), edge.column, end, colour_of(lane))
-
-    def _path(self, one: _Line) -> Iterator[tuple[float, float]]:
-        """A line's points. It bends only within the row after its start and the row before its end."""
-        start, end = self._point(*one.start), self._point(*one.end)
-        x, _ = self._point(one.column, 0)
-        bends = [start[0] != x, end[0] != x]
-        room = min(_ROW, (end[1] - start[1]) // max(1, sum(bends)))
-        out, into = (x, start[1] + room * bends[0]), (x, end[1] - room * bends[1])
-        yield from _curve(start, out)
-        yield from _curve(into, end)
-
-    # ------------------------------------------------------------------ words
-
-    def _row(self, pen: Pen, row: Row, middle: int) -> None:
-        graph, commit = self._graph, row.commit
-        lane = graph.lane_of[commit.id]
-        right = (
-            WIDTH - _MARGIN - pen.write(WIDTH - _MARGIN, middle, when(commit.timestamp), DIM, 16, "rm") - 20
-        )
-        at = self._text_at + pen.write(self._text_at, middle, graph.short(commit.id), colour_of(lane)) + 12
-        at = max(at, self._text_at + 112)
-        if commit.id == graph.head():
-            at += pen.label(at, middle, PEOPLE.head, TEXT) + 10
-        for number in graph.tips(commit.id):
-            if at < WIDTH * 0.7:
-                tip = graph.lanes[number]
-                label = tip.name if tip.alive else f"{tip.name}, deleted"
-                at += pen.label(at, middle, label, colour_of(number)) + 10
-        pen.write(at, middle, line(commit.message, 200), TEXT, room=right - at)
+    for number, row in enumerate(rows):
+        for order, edge in enumerate(row.edges):
+            # Out of the commit, down a column, into the parent. It bends only within the row after its start
+            # and the row before its end.
+            lane = graph.lane_of[row.commit.id if order == 0 else edge.parent]
+            start = point(row.column, number)
+            end = point(*places.get(edge.parent, (edge.column, len(rows))))
+            x, _ = point(edge.column, 0)
+            bends = [start[0] != x, end[0] != x]
+            room = min(_ROW, (end[1] - start[1]) // max(1, sum(bends)))
+            points = [*_curve(start, (x, start[1] + room * bends[0]))]
+            points += _curve((x, end[1] - room * bends[1]), end)
+            large_points = [(x * _FINE, y * _FINE) for x, y in points]
+            pen.line(large_points, colour_of(lane), _LINE * _FINE, joint="curve")
+    dot = min(_DOT, max(3, step // 2 - 1))
+    for number, row in enumerate(rows):
+        x, y = point(row.column, number)
+        if row.commit.id == graph.head():
+            _disc(pen, x, y, dot + 5, TEXT)
+            _disc(pen, x, y, dot + 2, BACKGROUND)
+        _disc(pen, x, y, dot, colour_of(graph.lane_of[row.commit.id]))
+        if any(name == "merge" for name, _ in acts(row.commit)):
+            _disc(pen, x, y, dot // 2, BACKGROUND)
+    image.paste(large.reduce(_FINE), box[:2])
 
 
 def _disc(pen: ImageDraw.ImageDraw, x: int, y: int, radius: int, colour: Colour) -> None:
