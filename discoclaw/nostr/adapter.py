@@ -40,7 +40,7 @@ from discoclaw.nostr.delivery import Delivery, RelayStatus
 from discoclaw.nostr.mirror import PURGE, STEP, Mirror, Pace
 from discoclaw.nostr.outbox import DeliveryProgress, Outbox
 from discoclaw.nostr.owner import OwnerEvents, OwnerNotes, person_finder
-from discoclaw.nostr.recovery import adopt, gathered, recover
+from discoclaw.nostr.recovery import adopt, gather, recover
 from discoclaw.nostr.relays.connection import Timing
 from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
@@ -413,7 +413,7 @@ class SharingAdapter(NostrAdapter):
             try:
                 # Tell the outbox what relays have.
                 erased, disk = self._memory.pending_erasures(STEP), self._memory.disk
-                found = await gathered(self.relays, self.codec, self.names, disk, None, also=erased)
+                found = await gather(self.relays, self.codec, self.names, disk, also=erased)
                 await in_thread(adopt, found, self.names, self.outbox)
                 break
             except (RelayUnreachable, MemoryFault, NostrError) as error:

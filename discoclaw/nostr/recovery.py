@@ -217,17 +217,20 @@ async def gather(
     relays: Sequence[Relay],
     codec: Codec,
     names: Names,
+    disk: Disk,
     *,
-    subjects: Sequence[str] = (),
+    also: Collection[str] = (),
     tombstones: Iterable[Event] = (),
     on_progress: OnProgress | None = None,
 ) -> Gathered:
-    """Fetch and parse everything of ours.
+    """Fetch and parse everything of ours: of the subjects that are on this disk, and of others (`also`).
 
-    `subjects` are those with a ledger on this disk. `tombstones` are our own tombstones and deletion
-    requests: what they delete must not come back from a relay that ignored them. Raises RelayUnreachable,
-    with each relay and its reason, when none can be read.
+    `tombstones` are our own tombstones and deletion requests: what they delete must not come back from a
+    relay that ignored them. Raises MemoryFault, and RelayUnreachable, with each relay and its reason, when
+    none can be read.
     """
+    with faulting("cannot list the memories on this disk"):
+        subjects = [*also, *(subject for subject, _ in await read_in_thread(disk.ledgers.by_age))]
     collector = EventCollector(codec.keys.public)
     stage = Stage("fetching", on_progress)
     filters = [Filter(kinds=(DELETE, *OWN_KINDS), authors=(collector.public,))]
@@ -342,7 +345,7 @@ async def recover(
     disk = memory.disk
     _check(disk)
     tombstones = await read_in_thread(outbox.tombstones)
-    found = await gathered(relays, codec, names, disk, progress, tombstones)
+    found = await gather(relays, codec, names, disk, tombstones=tombstones, on_progress=progress)
     elsewhere = await read_in_thread(erased_elsewhere, disk.ledgers, names, found)
     archive = await read_in_thread(archive_of, found, disk, clock())
     await purge_anew(disk)  # first, so that a kill in between changes nothing
@@ -382,7 +385,7 @@ async def preview(
     Nothing is written, so a bot may be using the disk. Raises as `recover`.
     """
     _check(disk)
-    found = await gathered(relays, codec, names, disk, progress)
+    found = await gather(relays, codec, names, disk, on_progress=progress)
 
     def look() -> RecoveryReport:
         elsewhere = erased_elsewhere(disk.ledgers, names, found)
@@ -398,23 +401,6 @@ def _check(disk: Disk) -> None:
         raise Refused(
             "memory is off (DISCOCLAW_STORE=none), so nothing can be restored; set it to files or sqlite"
         )
-
-
-async def gathered(
-    relays: Sequence[Relay],
-    codec: Codec,
-    names: Names,
-    disk: Disk,
-    on_progress: OnProgress | None,
-    tombstones: Sequence[Event] = (),
-    also: Collection[str] = (),
-) -> Gathered:
-    """Gather what relays have of the subjects that are here, and of others (`also`). Raises as `recover`."""
-    with faulting("cannot list the memories on this disk"):
-        subjects = [*also, *(subject for subject, _ in await read_in_thread(disk.ledgers.by_age))]
-    return await gather(
-        relays, codec, names, subjects=subjects, tombstones=tombstones, on_progress=on_progress
-    )
 
 
 async def purge_anew(disk: Disk) -> None:

@@ -43,12 +43,11 @@ class FileLog(Log):
         except FileNotFoundError:
             return NO_LOG
 
-    def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
+    def read(self) -> bytes:
         try:
-            content = read_plain(self._path)
+            return read_plain(self._path)
         except FileNotFoundError:
-            content = b""
-        return content[since.size :] if len(content) >= since.size else content, Head(len(content))
+            return b""
 
     def append(self, content: bytes, *, after: Head) -> Head:
         append_synced(self._path, content, expected_size=after.size)

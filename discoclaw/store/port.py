@@ -104,11 +104,17 @@ class Log(ABC):
         """Return how far it reaches; `NO_LOG` if it does not exist."""
 
     @abstractmethod
+    def read(self) -> bytes:
+        """Return all lines; empty if the log does not exist."""
+
     def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
         """Return the lines after a head, and the head as of the same moment.
 
         All lines, if the log no longer begins with what that head had (`Head.reaches`).
         """
+        content = self.read()
+        head = Head(len(content))
+        return content[since.size :] if head.reaches(since) else content, head
 
     @abstractmethod
     def append(self, content: bytes, *, after: Head) -> Head:
@@ -121,10 +127,6 @@ class Log(ABC):
     @abstractmethod
     def replace(self, content: bytes, *, after: Head | None = None) -> None:
         """Replace the content durably, all or nothing; with `after`, only of a log of exactly that head."""
-
-    def read(self) -> bytes:
-        """Return all lines; empty if the log does not exist."""
-        return self.load()[0]
 
     def size(self) -> int:
         """Return the length in bytes; 0 if the log does not exist."""

@@ -262,11 +262,10 @@ class _Log(Log):
         with self._disk.reading() as db:
             return Head(_size(db, self._name)) if db is not None else NO_LOG
 
-    def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
+    def read(self) -> bytes:
         with self._disk.reading() as db:
             found = db.execute(_READ, (self._name,)).fetchall() if db is not None else []
-        content = b"".join(line + b"\n" for (line,) in found)
-        return content[since.size :] if len(content) >= since.size else content, Head(len(content))
+        return b"".join(line + b"\n" for (line,) in found)
 
     def append(self, content: bytes, *, after: Head) -> Head:
         with self._disk.writing() as db:

@@ -22,6 +22,7 @@ from discoclaw.nostr.relays.embedded import EmbeddedRelay
 from discoclaw.nostr.relays.relay import Relay
 from discoclaw.nostr.schemas import APP, DELETE, Codec, Deletion, EventTemplate, supersedes
 from discoclaw.store.files import session_name
+from discoclaw.store.plain import FilesDisk
 from tests.examples import FEW
 from tests.memory.kit import NOW, Clock
 from tests.nostr.recovery_kit import (
@@ -40,6 +41,9 @@ from tests.nostr.recovery_kit import (
 from tests.nostr.relay_kit import connected, plain
 from tests.servers.nostr_relay import LyingRelay
 from tests.servers.third_party_relay import third_party_relay
+
+NOTHING = FilesDisk(Path("nowhere"))
+"""A disk with nothing on it."""
 
 THREAD = "discord:thread:88"
 STRANGER = Keys.parse("2".rjust(64, "0"))
@@ -90,7 +94,7 @@ async def memory_of(folder: Path, *relays: Any) -> dict[str, bytes]:
 
 async def content_of(*relays: Any) -> object:
     """What is found, as values that can be compared: the memory before it is written."""
-    found = await gather(relays, CODEC, NAMES)
+    found = await gather(relays, CODEC, NAMES, NOTHING)
     ledgers = {subject: ledger.records() for subject, ledger in found.ledgers.items()}
     views = found.documents
     calls = {subject: sorted(calls, key=lambda one: one.id) for subject, calls in views.calls.items()}
@@ -177,7 +181,9 @@ class TestTies:
         one = records_of(lived.counting, CLEO)[0]
         lower = tie(one, wins=True)
         for first, second in ((one, lower), (lower, one)):
-            found = await gather([StoredRelay(first, url="a"), StoredRelay(second, url="b")], CODEC, NAMES)
+            found = await gather(
+                [StoredRelay(first, url="a"), StoredRelay(second, url="b")], CODEC, NAMES, NOTHING
+            )
             assert [each.event.id for each in found.usable] == [lower.id]
 
 

@@ -71,7 +71,7 @@ class Rounds:
 
     async def _survived(self, fleet: Fleet, number: int) -> bool:
         by, began = random.Random(f"{self._seed}/{number}"), time.monotonic()
-        lives = len(fleet.lives)
+        over = [bot for bot in fleet.lives if not bot.runs]
         troubles = by.sample(self._troubles, min(by.choice((1, 1, 2)), len(self._troubles)))
         if OF_THE_DATABASE.issuperset(troubles):
             del troubles[1:]
@@ -91,7 +91,7 @@ class Rounds:
             for member in fleet.members:
                 say(f"--- {member.shards}: process {member.number}, {fleet.lives.index(member.bot)}")
             for life, bot in enumerate(fleet.lives):
-                if bot.runs or life >= lives:
+                if bot not in over:
                     say(f"--- life {life}, {bot.process.returncode}\n{last(bot.stderr)}")
             return False
         self.counts["rounds"] += 1

@@ -153,10 +153,20 @@ def restore(path: Path, disks: Disks, contents: Contents, erase: Erase, *, now_m
     data, used = disks.root.parent.absolute(), disks.used
     every = (used, *disks.beside)
     made = prepare(data)
+    plain = FilesDisk(made / "memory")
+
+    def fill() -> None:
+        """Fill a database that processes share, in one transaction; what people decided comes first."""
+        if (database := shared(used)) is not None:
+            bring_decisions(plain, database)
+            folder, tables = plain.root / TABLES, dict[str, Path]()
+            if folder.is_dir():
+                tables = {table: folder / name for name, table in database.tables_beside.items()}
+            database.fill(_texts_below(plain.root, _DECIDED), tables)
+
     try:
         if unpack(path, made) != contents:
             raise Refused(f"{path} was changed meanwhile; nothing was changed here")
-        plain = FilesDisk(made / "memory")
         gone = erased_since(every, plain, plain.root)
         for disk in every:
             bring_decisions(disk, plain)
@@ -172,7 +182,7 @@ def restore(path: Path, disks: Disks, contents: Contents, erase: Erase, *, now_m
                 disk.close()  # else SQLite would go on with a file that was moved
         kept = unused_name(data / KEPT, WHY, stamp_of(now_ms))
         aside, new = _moves(made, data, kept, disks)
-        put_in_place(data, aside, new, first=lambda: _fill(plain, used))
+        put_in_place(data, aside, new, first=fill)
     except BaseException:
         if not (made / MOVES).exists():
             shutil.rmtree(made, ignore_errors=True)
@@ -231,19 +241,6 @@ def _texts_below(root: Path, without: Collection[str] = ()) -> Iterator[tuple[st
         name = path.relative_to(root).as_posix()
         if path.is_file() and name not in without and name.partition("/")[0] not in _BESIDE:
             yield name, read_plain(path)
-
-
-def _fill(plain: FilesDisk, used: Disk) -> None:
-    """Fill a database that processes share, in one transaction; what people decided comes first.
-
-    Raises Refused, MemoryFault and OSError.
-    """
-    if (database := shared(used)) is not None:
-        bring_decisions(plain, database)
-        folder, tables = plain.root / TABLES, dict[str, Path]()
-        if folder.is_dir():
-            tables = {table: folder / name for name, table in database.tables_beside.items()}
-        database.fill(_texts_below(plain.root, _DECIDED), tables)
 
 
 def _moves(made: Path, data: Path, kept: Path, disks: Disks) -> tuple[list[Move], list[Move]]:

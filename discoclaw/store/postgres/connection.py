@@ -147,7 +147,7 @@ class Database:
 
         def work(db: Connection) -> list[Row]:
             found = db.execute(query, given)
-            return found.fetchall() if found.description else []
+            return found.fetchall() if found.description is not None else []
 
         return self.read(work, spare=spare)
 

@@ -173,6 +173,9 @@ class PostgresLog(Log):
         self._tables.seen.read(self._name, row[2] if row else 0)
         return Head(row[0], row[1]) if row else NO_LOG
 
+    def read(self) -> bytes:
+        return self.load()[0]
+
     def load(self, since: Head = NO_LOG) -> tuple[bytes, Head]:
         return self._loaded(self._tables.read(lambda db: self._rows(db, since)), since)
 
