@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from bench.recall import systems
-from discoclaw.core import words
+from discoclaw.core import visible, words
 from discoclaw.recall import document, evidence, index, rank, talk, terms
 
 T = TypeVar("T", contravariant=True)
@@ -69,7 +69,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "weak ones dropped": ((rank, "WEAK", 0.0),),
     "names of others": ((rank, "asked_of", lambda *given, own_name=None: _ASKED_OF(*given)),),
     "another of the same name": ((terms, "_without_namesakes", lambda asked, names: list(asked)),),
-    "learned together": ((rank, "learned_together", lambda found: None),),
+    "learned together": ((rank, "learned_together", lambda found, known: None),),
     "links": ((rank, "along_links", lambda found, known: None),),
     "latest first": ((rank, "latest_first", lambda found: None),),
     "topics of a sentence": ((document, "_parts", lambda sentence, tokens: [tokens]),),
@@ -77,7 +77,7 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "forms of other languages": ((words.Tokens, "forms", lambda self, languages=(): {}),),
     "accounts": ((document, "_ACCOUNT", re.compile(r"(?!)")),),
     "learned beside it": ((rank, "_learned_beside", lambda one, items: []),),
-    "words of one day": ((rank, "_day", lambda item: item.id),),
+    "words of one day": ((visible.VisibleItems, "days", property(lambda self: dict(self.texts))),),
     "mentions of the best": ((rank, "MOST_MENTIONS", 0),),
     "possibly related": ((rank, "with_possible", lambda found, cosines, naming: None),),
     "neighbours": ((talk, "NEIGHBOUR", 0.0),),

@@ -15,6 +15,7 @@ from discoclaw.core.text import utf16_length
 from discoclaw.core.words import NOT_TELLING, Gist, beginning_with, gist_of, guess, is_common, terms, words_in
 
 CORE = "core"
+MINUTE_MS = 60_000
 FRAME = len("- []  (src: manual, updated 2026-01-01) [i1]") + 1
 """The least length of a line around its item's kind and text."""
 BEGINNING = len("User's phone")
@@ -56,7 +57,8 @@ class VisibleItems(tuple[Item, ...]):
 
     def deriving(self) -> Iterator[None]:
         """Compute ahead what a prompt needs, with a rest after each value: 10 ms among 10,000 items."""
-        for name in ("by_id", "identities", "standing", "harmful", "newest", "shortest", "_by_beginning"):
+        ahead = ("by_id", "identities", "standing", "harmful", "newest", "shortest", "moments", "days")
+        for name in (*ahead, "_by_beginning"):
             getattr(self, name)
             yield
 
@@ -75,12 +77,22 @@ class VisibleItems(tuple[Item, ...]):
         return [item for item in self if item.facets.key is not None]
 
     @cached_property
-    def by_day(self) -> Mapping[int, Sequence[Item]]:
-        """The items by the day on which they were learned, as a number."""
-        days: dict[int, list[Item]] = {}
-        for item in self:
-            days.setdefault(item.created_at // DAY_MS, []).append(item)
-        return days
+    def moments(self) -> Mapping[str, object]:
+        """The message from which each item was learned, else the minute, by id."""
+        return {item.id: item.source.message_id or item.created_at // MINUTE_MS for item in self}
+
+    @cached_property
+    def days(self) -> Mapping[str, int]:
+        """The day on which each item was learned, as a number, by id."""
+        return {item.id: item.created_at // DAY_MS for item in self}
+
+    @cached_property
+    def by_moment(self) -> Mapping[object, Sequence[Item]]:
+        return _grouped(self, self.moments)
+
+    @cached_property
+    def by_day(self) -> Mapping[object, Sequence[Item]]:
+        return _grouped(self, self.days)
 
     @cached_property
     def identities(self) -> tuple[int, ...]:
@@ -133,6 +145,13 @@ class VisibleItems(tuple[Item, ...]):
     def shortest(self) -> int:
         """The length of kind and text of the shortest item, in characters."""
         return min((len(item.text) + len(item.kind) for item in self), default=0)
+
+
+def _grouped(items: Iterable[Item], of: Mapping[str, object]) -> Mapping[object, Sequence[Item]]:
+    found: dict[object, list[Item]] = {}
+    for item in items:
+        found.setdefault(of[item.id], []).append(item)
+    return found
 
 
 def _beginning(item: Item) -> tuple[str, str]:

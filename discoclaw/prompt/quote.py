@@ -300,7 +300,8 @@ def display_names(talk: Iterable[Said], me: Me, known: Mapping[str, str] | None 
     appear under it, and so are `ROLES`.
     """
     talk, earlier = tuple(talk), known or {}
-    newest = {said.author_id: speaker(said.name) for said in sorted(talk, key=lambda said: int(said.id))}
+    last = {said.author_id: said.name for said in sorted(talk, key=lambda said: int(said.id))}
+    newest = {one: speaker(name) for one, name in last.items()}
     kept = {one: name for one, name in earlier.items() if same_name(newest.get(one, name), name)}
     names = {me.id: speaker(me.name)}
     taken = {as_seen(names[me.id]), *ROLES}

@@ -89,26 +89,26 @@ class Kept(Generic[T]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._made: dict[int, tuple[KeyedRef[int, Item], T]] = {}  # by the identity of the item
+        self.made: dict[int, tuple[KeyedRef[int, Item], T]] = {}  # by the identity of the item
 
     def known(self, item: Item) -> T | None:
         """The value derived from an item before, or None. Called far more often than anything else."""
-        made = self._made.get(id(item))
+        made = self.made.get(id(item))
         return made[1] if made is not None else None
 
     def add(self, item: Item, made: T) -> T:
         """Keep what was made of an item, and return it."""
-        if len(self._made) >= self._most:
-            self._made.pop(next(iter(self._made)), None)
-        self._made[id(item)] = KeyedRef(item, self._died, id(item)), made
+        if len(self.made) >= self._most:
+            self.made.pop(next(iter(self.made)), None)
+        self.made[id(item)] = KeyedRef(item, self._died, id(item)), made
         return made
 
     def forget(self) -> None:
         """Drop everything, because somebody's words have to go."""
-        self._made.clear()
+        self.made.clear()
 
     def _died(self, item: KeyedRef[int, Item]) -> None:
-        self._made.pop(item.key, None)
+        self.made.pop(item.key, None)
 
 
 class Documents(Kept[Document]):
@@ -400,7 +400,7 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
         tuple(names),
         everything,
         tuple(unique.values()),
-        len(sentences) == 1 and _is_bare(tokenise(sentences[0])),
+        len(sentences) == 1 and _is_bare(known.get(sentences[0]) or tokenise(sentences[0])),
         compounds,
     )
 
@@ -422,9 +422,11 @@ def _parts(sentence: str, tokens: Tokens) -> list[Tokens]:
     Behind "and" it begins with a function word of its own, and a comma stands between topics only in a list
     without any: "red and green apples" and "the taxi is at number 3, which door?" are one topic each.
     """
+    listed = _COMMA.split(sentence)
+    if len(listed) == 1 and _AND.search(sentence) is None:
+        return [tokens] if tokens.runs else []
     stop = STOP_WORDS[tokens.language] | STOP_WORDS["english"]
     bare = _is_bare(tokens)
-    listed = _COMMA.split(sentence)
     short = [len(tokenise(one).runs) <= LONGEST_LISTED for one in listed]
     if not bare and len(listed) > 2 and all(short[1:]):  # "tell me about my back, the publisher, the cat"
         listed = [one for part in listed for one in _AND.split(f" {part}")]

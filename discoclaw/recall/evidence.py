@@ -19,6 +19,7 @@ Where an account is asked for, neither owners nor those that have more push othe
 `recall/terms` says what is asked, and `recall/index` what a document has; this says whether it was meant.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -82,7 +83,7 @@ class _Judged:
 
     topic: Topic
     here: Sequence[tuple[Concept, Part]]
-    scores: dict[int, float] = field(default_factory=dict)
+    scores: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     has: dict[int, Has] = field(default_factory=dict)
     named: dict[int, frozenset[str]] = field(default_factory=dict)
     given: set[int] = field(default_factory=set)
@@ -138,8 +139,9 @@ class Matches:
             return ""
         if position in self.evident:
             return OUTDONE
-        strangers = ", ".join(sorted(self._about_others.get(position, ())))
-        return f"about others than {strangers}" if strangers else NO_EVIDENCE
+        if position not in self._about_others:
+            return NO_EVIDENCE
+        return f"about others than {', '.join(sorted(self._about_others[position]))}"
 
     def given(self, position: int) -> bool:
         """Whether an alias or key of a document is named completely."""
@@ -173,13 +175,12 @@ class Matches:
         """What one topic of `many` says about the documents."""
         both = zip(self._asked.concepts, self._parts, strict=True)
         found = _Judged(topic, [(concept, part) for concept, part in both if concept.name in topic.terms])
-        self._have(found)
+        kinds = self._have(found)
         self._name(found)
         strangers = topic.terms & self._asked.strangers
-        kinds = {id(has): has for has in found.has.values()}  # documents that have the same share one
         strange = bool(strangers)
-        evidence = {key for key, has in kinds.items() if _is_evidence(has, topic, many, strange=strange)}
-        evident = [one for one, has in found.has.items() if id(has) in evidence or one in found.named]
+        evidence = {has.terms for has in kinds if _is_evidence(has, topic, many, strange=strange)}
+        evident = [one for one, has in found.has.items() if has.terms in evidence or one in found.named]
         self.evident.update(evident)
         if sum(concept.specific for concept, _ in found.here) == 1:
             found.whole.update(evident)
@@ -188,20 +189,26 @@ class Matches:
         if topic.account:
             self.accounts |= meant
         if strangers:
-            about = {key for key, has in kinds.items() if _is_evidence(has, topic, many, strange=False)}
+            about = {has.terms for has in kinds if _is_evidence(has, topic, many, strange=False)} - evidence
             for position, has in found.has.items():
-                if id(has) in about - evidence and position not in found.named:
+                if has.terms in about and position not in found.named:
                     self._about_others[position] = self._about_others.get(position, NOBODY) | strangers
         return found
 
-    def _have(self, found: _Judged) -> None:
-        """Note how well each document matches, and what it has."""
-        scores, bits = found.scores, dict[int, int]()
+    def _have(self, found: _Judged) -> Collection[Has]:
+        """Note how well each document matches, and what it has; those that have the same share one `Has`."""
+        scores, bits = found.scores, defaultdict[int, int](int)
         for number, (concept, part) in enumerate(found.here):
             weight, least, bit = concept.weight, concept.least, 1 << number
-            for position, best in self._entries(part):
-                scores[position] = scores.get(position, 0.0) + weight * best
-                bits[position] = bits.get(position, 0) | (bit if best > least else 0)
+            if self._all:
+                entries: Iterable[tuple[int, float]] = part.items()
+            elif len(part) > len(self.scores):
+                entries = [(position, part[position]) for position in self.scores if position in part]
+            else:
+                entries = [(position, best) for position, best in part.items() if position in self.scores]
+            for position, best in entries:
+                scores[position] += weight * best
+                bits[position] |= bit if best > least else 0
         asks = found.topic.asks or found.topic.account
         # Who asks in common words may use others than those in which it was remembered.
         counted = [concept for concept, part in found.here if part or concept.specific or not asks]
@@ -216,14 +223,7 @@ class Matches:
                 any(concept.name in self._asked.names for concept in having),
             )
         found.has = {position: kinds[terms] for position, terms in bits.items()}
-
-    def _entries(self, part: Part) -> Iterable[tuple[int, float]]:
-        """The documents of a part that are judged, with their values."""
-        if self._all:
-            return part.items()
-        if len(part) > len(self.scores):
-            return [(position, part[position]) for position in self.scores if position in part]
-        return [(position, best) for position, best in part.items() if position in self.scores]
+        return kinds.values()
 
     def _name(self, found: _Judged) -> None:
         """Note which documents a topic names completely, those that have all terms of a name, and lift them.
@@ -258,7 +258,8 @@ class Matches:
                 # Others only mention it, but for those that begin with it.
                 others = [pair for pair in others if name <= set(pair[1].opening[: len(name) + 1])]
             for position in chain(complete[name], [one for one, _ in others]):
-                found.named[position] = found.named.get(position, NOBODY) | name
+                before = found.named.get(position)
+                found.named[position] = before | name if before else name
 
         # The terms of complete names count in full, in a long text too.
         alike: dict[frozenset[str], list[int]] = {}

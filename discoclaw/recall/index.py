@@ -17,7 +17,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.visible import VisibleItems
 from discoclaw.recall.document import Document
 from discoclaw.recall.evidence import Matches
-from discoclaw.recall.terms import DATE_WEIGHT, MARK, Asked, Concept, Vocabulary
+from discoclaw.recall.terms import DATE_WEIGHT, MARK, Asked, Vocabulary
 
 K1 = 0.9
 B = 0.4
@@ -60,12 +60,12 @@ class Index:
     def of(cls, documents: Iterable[Document], average: float | None = None) -> "Index":
         """The index of some documents, in their order; see `Index`."""
         making = cls.making(documents, average)
-        while True:
-            try:
+        try:
+            while True:
                 next(making)
-            except StopIteration as made:
-                index: Index = made.value
-                return index
+        except StopIteration as made:
+            index: Index = made.value
+            return index
 
     @classmethod
     def making(
@@ -131,7 +131,15 @@ class Index:
 
         What is named completely is always among them.
         """
-        parts = [self._parts(concept) for concept in asked.concepts]
+        once, parts = self._once, list[dict[int, float]]()
+        for concept in asked.concepts:
+            part: dict[int, float] = {}
+            for term, counts in concept.spellings:
+                for position, kind in self._postings.get(term, ()):
+                    value = counts * (once[position] if kind == IN_TEXT else INSTEAD[kind])
+                    if value > part.get(position, 0.0):
+                        part[position] = value
+            parts.append(part)
         names = {
             name: positions
             for term in asked.terms
@@ -140,9 +148,22 @@ class Index:
         }
         among: Collection[int] | None = None
         if sum(map(len, parts)) > limit and len(set().union(*parts)) > limit:
-            scores = self._scores(asked.concepts)
+            scores: dict[int, float] = {}
+            for concept in asked.concepts:
+                for term, counts in concept.spellings:
+                    weight = concept.weight * counts
+                    for position, _ in self._postings.get(term, ()):
+                        scores[position] = scores.get(position, 0.0) + weight
+
+            def best(position: int) -> tuple[float, int, str]:
+                """Sort key of the highest score, of equals that of the newest document."""
+                document = self.documents[position]
+                assert document is not None  # it has a term
+                return scores[position], document.when, document.id
+
             named = dict.fromkeys(chain.from_iterable([one for one in names.values() if len(one) <= limit]))
-            among = dict.fromkeys([*self._best(scores, scores, limit), *self._best(named, scores, limit)])
+            both = [*heapq.nlargest(limit, scores, best), *heapq.nlargest(limit, named, best)]
+            among = dict.fromkeys(both)
         return Matches(asked, parts, among, self.documents, names)
 
     def shares(self, asked: Asked, *, partly: bool) -> list[float]:
@@ -156,38 +177,6 @@ class Index:
             for position, counts in best.items():
                 shares[position] += concept.share * counts / total
         return shares
-
-    def _parts(self, concept: Concept) -> dict[int, float]:
-        """The part of a score, by position, of a concept in each document that has it, before weighting."""
-        once = self._once
-        parts: dict[int, float] = {}
-        for term, counts in concept.spellings:
-            for position, kind in self._postings.get(term, ()):
-                part = counts * (once[position] if kind == IN_TEXT else INSTEAD[kind])
-                if part > parts.get(position, 0.0):
-                    parts[position] = part
-        return parts
-
-    def _scores(self, wanted: Sequence[Concept]) -> dict[int, float]:
-        """How much of what is wanted documents have, and how rare it is, by position."""
-        scores: dict[int, float] = {}
-        for concept in wanted:
-            for term, counts in concept.spellings:
-                weight = concept.weight * counts
-                for position, _ in self._postings.get(term, ()):
-                    scores[position] = scores.get(position, 0.0) + weight
-        return scores
-
-    def _best(self, among: Iterable[int], scores: Mapping[int, float], limit: int) -> list[int]:
-        """The positions with the highest scores, of equals those of the newest documents."""
-        documents = self.documents
-
-        def key(position: int) -> tuple[float, int, str]:
-            document = documents[position]
-            assert document is not None  # it has a term
-            return scores[position], document.when, document.id
-
-        return heapq.nlargest(limit, among, key=key)
 
 
 def _postings(position: int, document: Document) -> Iterator[tuple[str, Posting]]:
@@ -278,22 +267,25 @@ class Indices:
         if items.identities in self._kept:
             return
         versions = next((self._with[one] for one in items.identities if one in self._with), [])
-        kept = self._changed(items, versions[-1]) if versions else None
-        if kept is None:
+        before = versions[-1] if versions else None
+        changes = _changes(before.places, items.by_id.values()) if before is not None else None
+        if before is not None and changes is not None:
+            places = list(before.places)
+            for position, item in sorted(changes.items()):
+                places[position : position + 1] = [item]
+            new = {at: self._document(item) if item is not None else None for at, item in changes.items()}
+            index = before.index.with_changes(new)
+        else:
             places = list(items.by_id.values())
-            index = yield from Index.making(map(self._document, places))
-            kept = Indexed(items, places, index, versions)
-        self._keep(kept)
-
-    def _keep(self, kept: Indexed) -> None:
-        if kept.items.identities in self._kept:
+            index = yield from Index.making(map(self._document, items.by_id.values()))
+        if items.identities in self._kept:
             return  # somebody else made it meanwhile
-        self._kept[kept.items.identities] = kept
-        self._with.update(dict.fromkeys(kept.items.identities, kept.versions))
-        self._count += len(kept.items)
-        kept.versions.append(kept)
-        while len(kept.versions) > MOST_VERSIONS:
-            self._drop(kept.versions[0])
+        kept = self._kept[items.identities] = Indexed(items, places, index, versions)
+        self._with.update(dict.fromkeys(items.identities, versions))
+        self._count += len(items)
+        versions.append(kept)
+        while len(versions) > MOST_VERSIONS:
+            self._drop(versions[0])
         while len(self._kept) > 1 and self._count > MOST_INDEXED:
             self._drop(next(iter(self._kept.values())))
 
@@ -305,19 +297,6 @@ class Indices:
         for identity in left:
             if self._with.get(identity) is one.versions:
                 del self._with[identity]
-
-    def _changed(self, items: VisibleItems, before: Indexed) -> Indexed | None:
-        """The index made from one of nearly the same items; None if too much changed."""
-        changes = _changes(before.places, items.by_id.values())
-        if changes is None:
-            return None
-        places = list(before.places)
-        for position, item in sorted(changes.items()):
-            places[position : position + 1] = [item]
-        documents = {
-            position: self._document(item) if item is not None else None for position, item in changes.items()
-        }
-        return Indexed(items, places, before.index.with_changes(documents), before.versions)
 
 
 def _changes(places: Sequence[Item | None], items: Collection[Item]) -> dict[int, Item | None] | None:

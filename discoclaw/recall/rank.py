@@ -11,11 +11,13 @@ set". Pure and deterministic.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
+from types import MappingProxyType
 
-from discoclaw.core.decay import DAY_MS, idle_days, idle_fade, may_fade, recency
+from discoclaw.core.decay import idle_days, idle_fade, may_fade, recency
 from discoclaw.core.item import Item
 from discoclaw.core.ports import IDLE, LINKED_WITH, NO_SIGNALS, POSSIBLE, Signals
 from discoclaw.core.purge import Derived, Phase, Purge
@@ -37,10 +39,9 @@ class Ranked:
     it is about the same as one of the best. What found it by its words is computed on demand.
     """
 
-    __slots__ = (
-        *("_matches", "_position"),
-        *("dropped", "follows", "given", "item", "possible", "reasons", "score", "words"),
-    )
+    possible = follows = False
+    given: Mapping[str, float] = MappingProxyType({})
+    reasons: Sequence[str] = ()
 
     def __init__(
         self, item: Item, score: float, dropped: str, matches: Matches | None = None, position: int = -1
@@ -48,11 +49,14 @@ class Ranked:
         self.item = item
         self.score = self.words = score
         self.dropped = dropped
-        self.possible = self.follows = False
-        self.given: dict[str, float] = {}
-        self.reasons: list[str] = []
         self._matches = matches or NO_MATCHES
         self._position = position
+
+    def give(self, step: str, value: float, reason: str = "") -> None:
+        """Note what a step gave, and why it was found, if that is a reason of its own."""
+        self.given = {**self.given, step: value}
+        if reason:
+            self.reasons = [*self.reasons, reason]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ranked):
@@ -61,11 +65,6 @@ class Ranked:
         return mine == (other.item, other.score, other.dropped, other.why, other.parts)
 
     __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def outdone(self) -> bool:
-        """Whether others have more of what the words asked, so that this one was not meant."""
-        return self.dropped == OUTDONE
 
     @property
     def named(self) -> bool:
@@ -122,7 +121,6 @@ TOGETHER = 0.3
 of the second."""
 MOST_TOGETHER = 8
 """More items of one minute are an import, and have nothing else in common."""
-MINUTE_MS = 60_000
 WEAKER = "far weaker than the best"
 LEFT_OUT = (NO_EVIDENCE, OUTDONE, WEAKER)
 """Why something is not returned that may be possibly related."""
@@ -164,14 +162,14 @@ def by_meaning(
         if key not in known:  # of a big memory these are only candidates
             continue
         one = found.setdefault(key, Ranked(known[key], 0.0, NO_EVIDENCE))
-        if not one.outdone:
+        if one.dropped != OUTDONE:
             one.dropped = ""
-            one.reasons.append("meaning")
+            one.reasons = [*one.reasons, "meaning"]
     texts = {key: one.score for key, one in found.items()}
     for key, value in fuse(texts, cosines, *weights).items():
         found[key].score = value
         if key in cosines:
-            found[key].given["cosine"] = cosines[key]
+            found[key].give("cosine", cosines[key])
 
 
 def without_weak(found: Found) -> None:
@@ -182,19 +180,20 @@ def without_weak(found: Found) -> None:
             one.dropped = WEAKER
 
 
-def learned_together(found: Found) -> None:
+def learned_together(found: Found, known: VisibleItems) -> None:
     """Give each candidate a share of the best score of those learned from its message, minute or day.
 
     What was said at once is about one thing, but that alone isn't evidence.
     """
     shares: dict[str, float] = {}
-    for occasion in (_moment, _day):
-        groups: dict[object, list[Ranked]] = {}
-        for one in found.values():
-            groups.setdefault(occasion(one.item), []).append(one)
+    for occasions in (known.moments, known.days):
+        counted = Counter(map(occasions.__getitem__, found))
+        groups = {one: list[Ranked]() for one, count in counted.items() if 2 <= count <= MOST_TOGETHER}
+        for key, one in found.items() if groups else ():
+            if (group := groups.get(occasions[key])) is not None:
+                group.append(one)
         for group in groups.values():
-            kept = [one.score for one in group if not one.dropped]
-            if not kept or not 2 <= len(group) <= MOST_TOGETHER:
+            if not (kept := [one.score for one in group if not one.dropped]):
                 continue
             first, second = (*nlargest(2, kept), 0.0)[:2]
             for one in group:
@@ -202,16 +201,8 @@ def learned_together(found: Found) -> None:
                 shares[one.item.id] = max(shares.get(one.item.id, 0.0), TOGETHER * best)
     for key, share in shares.items():
         if share:
-            found[key].given["together"] = share
+            found[key].give("together", share)
             found[key].score += share
-
-
-def _moment(item: Item) -> object:
-    return item.source.message_id or item.created_at // MINUTE_MS
-
-
-def _day(item: Item) -> object:
-    return item.created_at // DAY_MS
 
 
 def along_links(found: Found, known: Mapping[str, Item]) -> None:
@@ -221,8 +212,8 @@ def along_links(found: Found, known: Mapping[str, Item]) -> None:
         for other in sorted(links & known.keys()) if links else ():
             far = found.setdefault(other, Ranked(known[other], 0.0, NO_EVIDENCE))
             if far.score < LINKED * one.score:
-                far.score = far.given["link"] = LINKED * one.score
-                far.reasons.append(f"{LINKED_WITH}{one.item.id}")
+                far.score = LINKED * one.score
+                far.give("link", far.score, f"{LINKED_WITH}{one.item.id}")
                 far.dropped = ""
 
 
@@ -244,7 +235,7 @@ def latest_first(found: Found) -> None:
             continue
         # Another relation may weigh as much: who works in Oslo doesn't live there.
         if len(asked.intersection(one.matched)) >= AS_MANY * len(asked):
-            one.given["near tie"] = best - one.score
+            one.give("near tie", best - one.score)
             one.score = best
 
 
@@ -254,7 +245,9 @@ def with_related(found: Found, indexed: Indexed) -> None:
     That is what mentions them by name, if nothing else is asked of them: who asks for the dog may mean what
     is said of Biscuit. Where an account is asked for, it is also what was learned beside them.
     """
-    for one in _in_order(one for one in found.values() if not one.dropped)[:MOST_FOLLOWED]:
+    kept = [one for one in found.values() if not one.dropped]
+    least = min(nlargest(MOST_FOLLOWED, [one.score for one in kept]), default=0.0) - ROUNDING
+    for one in _in_order(one for one in kept if one.score >= least)[:MOST_FOLLOWED]:
         places = [at for name in one.names for at in indexed.index.mentioning(name, MOST_MENTIONS)]
         related = {item.id: (item, LINKED) for at in places if (item := indexed.places[at]) is not None}
         if one.account:
@@ -269,10 +262,8 @@ def with_related(found: Found, indexed: Indexed) -> None:
 
 def _learned_beside(one: Item, items: VisibleItems) -> list[Item]:
     """The items learned from the same message or in the same minute, and of a day with few all others."""
-    day = items.by_day[one.created_at // DAY_MS]
-    moment = [item for item in day if _moment(item) == _moment(one)]
-    groups = [group for group in (moment, day) if len(group) <= MOST_TOGETHER]
-    return [item for group in groups for item in group]
+    groups = items.by_moment[items.moments[one.id]], items.by_day[items.days[one.id]]
+    return [item for group in groups if len(group) <= MOST_TOGETHER for item in group]
 
 
 def with_possible(found: Found, cosines: Mapping[str, float], *, naming: bool) -> None:
@@ -281,7 +272,7 @@ def with_possible(found: Found, cosines: Mapping[str, float], *, naming: bool) -
     Who asks in their own words uses others than those in which it was remembered.
     """
     kept = [one for one in found.values() if not one.dropped]
-    if not kept:
+    if not 0 < len(kept) < MOST_RETURNED:
         return
     least = POSSIBLY * max(one.score for one in kept)
 
@@ -296,7 +287,7 @@ def with_possible(found: Found, cosines: Mapping[str, float], *, naming: bool) -
         for one in found.values()
         if one.dropped in LEFT_OUT and (one.follows or (not naming and may_be_meant(one)))
     ]
-    for one in _in_order(rest)[: max(0, MOST_RETURNED - len(kept))]:
+    for one in _in_order(rest)[: MOST_RETURNED - len(kept)]:
         one.possible, one.dropped = True, ""
 
 
@@ -309,33 +300,6 @@ FEW = 10
 """Among fewer cosines none can stand out like that: the floor decides, where it is known (above 0)."""
 SPREAD = 1e-6
 """A smaller spread is rounding: then no cosine says anything."""
-
-
-def cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """The cosine of two vectors, -1 to 1; 0 when they are empty, zero or of different lengths."""
-    if not one or len(one) != len(other):
-        return 0.0
-    length, other_length = math.hypot(*one), math.hypot(*other)  # squares would over- and underflow
-    if not length or not other_length:
-        return 0.0
-    product = sum((x / length) * (y / other_length) for x, y in zip(one, other, strict=True))
-    return min(1.0, max(-1.0, product))
-
-
-def shifted(cos: float) -> float:
-    """A cosine as a share of 1: (cos + 1) / 2."""
-    return (cos + 1) / 2
-
-
-def hybrid(
-    text: float | None, cos: float | None, text_weight: float = 0.4, vector_weight: float = 0.6
-) -> float:
-    """One score of a text score (0 to 1) and a cosine. What is missing leaves the other as it is."""
-    if cos is None:
-        return text or 0.0
-    if text is None:
-        return shifted(cos)
-    return text_weight * text + vector_weight * shifted(cos)
 
 
 def fuse(
@@ -455,7 +419,7 @@ class Ranker(Derived):
         known = indexed.items  # the same, with what is derived from them
         found, naming = self._by_words(query, indexed.places, indexed.index, signals.own_name)
         by_meaning(found, known.by_id, signals.cosines, signals.floor, self._weights)
-        learned_together(found)
+        learned_together(found, known)
         without_weak(found)
         for _ in range(self._depth):
             along_links(found, known.by_id)
@@ -478,16 +442,11 @@ class Ranker(Derived):
         for position, words in matches.scores.items():
             item = places[position]
             assert item is not None
-            boosted = about_projects and item.kind == "project"
-            one = found[item.id] = Ranked(
-                item,
-                words * PROJECT_BOOST if boosted else words,
-                "" if position in matches.meant else matches.verdict(position),
-                matches,
-                position,
-            )
-            if boosted:
-                one.given["project"] = PROJECT_BOOST
+            dropped = "" if position in matches.meant else matches.verdict(position)
+            one = found[item.id] = Ranked(item, words, dropped, matches, position)
+            if about_projects and item.kind == "project":
+                one.score = one.words = words * PROJECT_BOOST
+                one.give("project", PROJECT_BOOST)
         return found, matches.naming or bool(asked.strangers)
 
     def _freshness(self, one: Ranked, accessed: Mapping[str, int], now_ms: int) -> float:
@@ -495,9 +454,10 @@ class Ranker(Derived):
         factor = 1.0
         if fade.half_life_s:
             factor = recency(max(0, now_ms - item.updated_at) / 1000, fade.half_life_s)
-            one.given["recency"] = factor
+            one.give("recency", factor)
         if fade.idle_days and may_fade(item):
-            idle = one.given["idle"] = self._idle(item, accessed, now_ms)
+            idle = self._idle(item, accessed, now_ms)
+            one.give("idle", idle)
             factor *= idle
         if not factor and not one.dropped:
             one.dropped = IDLE
@@ -514,7 +474,8 @@ class Ranker(Derived):
 
     def line(self, item: Item) -> Line:
         """An item's line in a prompt; made once for each item, which never changes."""
-        return self._lines.known(item) or self._lines.add(item, line_of(item))
+        made = self._lines.made.get(id(item))
+        return made[1] if made is not None else self._lines.add(item, line_of(item))
 
 
 def _in_order(found: Iterable[Ranked]) -> list[Ranked]:

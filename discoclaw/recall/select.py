@@ -17,11 +17,9 @@ from discoclaw.core.replaced import Pair, alike, ended, newest_first
 from discoclaw.core.text import utf16_length
 from discoclaw.core.titles import ShortIds
 from discoclaw.core.values import dataclass
-from discoclaw.core.visible import FRAME, Line, VisibleItems, is_standing
+from discoclaw.core.visible import FRAME, VisibleItems, is_standing
 from discoclaw.core.words import Gist
 from discoclaw.recall.evidence import OUTDONE
-
-# Which standing items go into a prompt, where all of them would be too many. Pure.
 
 MOST_STANDING = 200
 """Standing items that are considered beside those found and harmful; far more than a prompt has room for."""
@@ -29,100 +27,6 @@ SHARE = 0.2
 """The share of the budget that standing items may fill although nothing calls for them."""
 FEW = 5
 """How many may be there whatever their length. With twice as many, each of them needs a reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The standing items in the order in which they get room: `bound`, `called` for, `usual`.
-
-    Where there are `many`, all others wait until a message is about their topic.
-    """
-
-    bound: Sequence[Item]
-    called: Sequence[Item]
-    usual: Sequence[Item]
-    many: bool
-
-    def all(self) -> list[Item]:
-        """The items that may be in the prompt."""
-        return [*self.bound, *self.called, *self.usual]
-
-    def waiting(self, known: VisibleItems) -> frozenset[str]:
-        """The ids of those of all items that wait for their topic."""
-        here = {item.id for item in self.all()}
-        return known.standing_ids - here if self.many else frozenset()
-
-
-NONE_STANDING = Standing((), (), (), many=False)
-
-
-def too_many(recall: Recall, known: VisibleItems, max_chars: int) -> bool:
-    """Whether the standing items are so many that some wait for their topic."""
-    if len(known.standing) <= FEW:
-        return False
-    room = max_chars * SHARE
-    for item in known.standing:
-        room -= recall.line(item).cost
-        if room < 0:
-            return True
-    return False
-
-
-def considered(known: VisibleItems) -> Sequence[Item]:
-    """The standing items that may get room without being found: all, or of very many the weightiest."""
-    if len(known.standing) <= MOST_STANDING:
-        return known.standing
-    # An allergy may have been known for longer than all of these.
-    return list(dict.fromkeys([*known.standing[:MOST_STANDING], *known.harmful]))
-
-
-def arrange(
-    recall: Recall,
-    known: VisibleItems,
-    found: Mapping[str, Hit],
-    accessed: Mapping[str, int],
-    room: float | None,
-) -> Standing:
-    """The standing items; `found` are hits by id, best first.
-
-    `room` is what those may fill that nothing calls for, in UTF-16 units; None where there are few.
-    """
-    standing = considered(known)
-    lines = {item.id: recall.line(item) for item in standing}
-    bound = [item for item in standing if lines[item.id].bound]
-    bound.sort(key=lambda item: item.id not in found)  # if room is short, it goes to what is called for
-    placed = {item.id for item in bound}
-    waiting = known.standing_ids - placed
-    called = [hit.item for one, hit in found.items() if one in waiting]
-    placed.update(item.id for item in called)
-    rest = [item for item in standing if item.id not in placed]
-    usual = list(rest) if room is None else _fitting(_by_use(rest, lines, accessed), lines, room)
-    placed.update(item.id for item in usual)
-    # The more there are, the fewer stand without a reason. So a sixth doesn't drive out the other five.
-    usual += [item for item in rest if item.id not in placed][: max(0, 2 * FEW - len(standing))]
-    return Standing(bound, called, usual, many=room is not None)
-
-
-def _by_use(items: Sequence[Item], lines: Mapping[str, Line], accessed: Mapping[str, int]) -> Sequence[Item]:
-    """The items that are of use to any answer, then those that the person stated."""
-    keyed = [
-        (not general, not stated, item.kind != "constraint", -last_use(item, accessed), item.id, item)
-        for item in items
-        if (general := lines[item.id].general) | (stated := item.facets.author == "stated")
-    ]
-    return [item for *_, item in sorted(keyed, key=itemgetter(slice(5)))]
-
-
-def _fitting(items: Sequence[Item], lines: Mapping[str, Line], room: float) -> list[Item]:
-    """The items whose lines fit into `room`, and a few in any case."""
-    fitting: list[Item] = []
-    for item in items:
-        if lines[item.id].cost <= room or len(fitting) < FEW:
-            fitting.append(item)
-            room -= lines[item.id].cost
-    return fitting
-
-
 ALWAYS, EVERYTHING, NEWER = "standing", "asked for everything", "newer than one that fits"
 """Why an item is there that no word of the talk called for."""
 STANDING_SHARE = 0.5
@@ -131,6 +35,12 @@ BRIEF = 8
 """In a message of at most so many terms, any of them calls for a standing item that has it."""
 LONGEST_MARKS = len("(until 2026-01)  [i100]")
 """The most that a line of a prompt has besides that of `Recall.line`."""
+MOST_COMPARED = 40
+"""How many of the best are compared with newer ones, however much room there is."""
+TIE = 0.9
+"""The share of the older one's score from which a newer one that is alike comes first."""
+MOST_NEWER = 3
+"""How many of the newest with the same beginning are looked at for one that replaces an item."""
 SAID, NO_ROOM, UNRELATED = "said already", "no room", "not related"
 WAITS = "waits for its topic"
 """Why an item is not there: another line says the same, the budget, or nothing that calls for it.
@@ -180,7 +90,8 @@ class Selection:
     max_chars: int
     now_ms: int
     signals: Signals = NO_SIGNALS
-    standing: Standing = NONE_STANDING
+    waiting: frozenset[str] = frozenset()
+    """The ids of the standing items that wait for a message about their topic."""
 
     def short_ids(self) -> ShortIds:
         """The ids by which a model reads the chosen items, to go on counting from."""
@@ -192,11 +103,6 @@ class Selection:
         standing = [utf16_length(one.line) + 1 for one in self.chosen if is_standing(one.item)]
         return sum(standing) > int(self.max_chars * STANDING_SHARE)
 
-    @property
-    def waiting(self) -> frozenset[str]:
-        """The ids of the standing items that wait for a message about their topic."""
-        return self.standing.waiting(VisibleItems.of(self.items))
-
     def left_out(self) -> dict[str, str]:
         """Why each of the other items was not chosen, by id: `SAID`, `NO_ROOM`, `UNRELATED`, `WAITS`, `IDLE`.
 
@@ -206,10 +112,9 @@ class Selection:
         found = {hit.item.id for hit in ranked if not hit.dropped}
         gists = {self.recall.line(one.item).gist for one in self.chosen}
         chosen = {one.item.id for one in self.chosen}
-        waiting = self.waiting
 
         def why(item: Item) -> str:
-            if item.id in waiting:
+            if item.id in self.waiting:
                 return WAITS
             if self.query.everything or is_standing(item) or item.id in found:
                 return SAID if self.recall.line(item).gist in gists else NO_ROOM
@@ -236,160 +141,154 @@ def select(
     `items` are active and may be shown here. A line that does not fit is passed over, not cut.
     """
     known = VisibleItems.of(items)
-    many = not query.everything and too_many(recall, known, max_chars)
-    found = {} if query.everything else _found(recall, query, known, now_ms, signals, many=many)
-    standing = arrange(recall, known, found, signals.accessed, max_chars * SHARE if many else None)
-
-    always = standing.all()
+    many = not query.everything and _are_many(recall, known, max_chars)
+    found: dict[str, Hit] = {}
+    if many:
+        # All that are about a topic are wanted, where one fact would outdo the others. Any word of a brief
+        # message calls for them: a film from a country that nobody knows is a film.
+        brief = len(query.terms) <= BRIEF
+        for hit in recall.consider(query, known, now_ms=now_ms, signals=signals):
+            called = hit.item.id in known.standing_ids and (brief or hit.dropped == OUTDONE)
+            if called or not hit.dropped:
+                found[hit.item.id] = hit
+    elif not query.everything:
+        found = {hit.item.id: hit for hit in recall.rank(query, known, now_ms=now_ms, signals=signals)}
+    always: Sequence[Item] = _standing(
+        recall, known, found, signals.accessed, max_chars * SHARE if many else None
+    )
+    waiting = known.standing_ids.difference([item.id for item in always]) if many else frozenset[str]()
     ranked = known.newest if query.everything else [hit.item for hit in found.values()]
-    relevant = [item for item in ranked if item.id not in known.standing_ids]
-    compared = compare(recall, known, always, relevant, found=found, max_chars=max_chars)
-    why = dict.fromkeys(compared.brought, NEWER)
-    if query.everything:
-        why = dict.fromkeys(known.by_id, EVERYTHING)
-    page = _Page(recall, known, found, max_chars, why, compared.until)
-    page.fill(compared.always, int(max_chars * STANDING_SHARE) if relevant else max_chars)
-    page.fill(compared.relevant, page.room)
-    page.fill(compared.always, page.room)
-    return Selection(_placed(page.chosen, known), known, recall, query, max_chars, now_ms, signals, standing)
+    relevant: Sequence[Item] = [item for item in ranked if item.id not in known.standing_ids]
+    always, relevant, until, brought = _newest(recall, known, always, relevant, found, max_chars)
 
+    chosen, said, room, shortest = list[Chosen](), set[Gist](), max_chars, known.shortest + FRAME
 
-def _placed(chosen: Sequence[Chosen], known: VisibleItems) -> tuple[Chosen, ...]:
-    """The items, best first, each with a place and a short id that don't depend on how well it was found.
+    def fill(items: Sequence[Item], budget: int) -> None:
+        """Add every item, in order, whose line fits into `budget` and says something not yet said."""
+        nonlocal room
+        if until:  # if there isn't room for all, older ones come last
+            needed = 0
+            for item in items:
+                needed += recall.line(item).cost + LONGEST_MARKS
+                if needed > budget:
+                    items = sorted(items, key=lambda item: item.id in until)
+                    break
+        for item in items:
+            if shortest > budget:
+                return
+            if len(item.text) + len(item.kind) + FRAME > budget:
+                continue  # before anything is built for it
+            line, ended_at, hit = recall.line(item), until.get(item.id), found.get(item.id)
+            if line.gist in said:
+                continue
+            text, cost = line.text, line.cost
+            if ended_at is not None:
+                text = durable_line(item, until_ms=ended_at)
+                cost = utf16_length(text) + 1
+            if hit is not None and hit.possible and not is_standing(item):
+                text = f"{text} ({POSSIBLE})"
+                cost += len(POSSIBLE) + 3
+            cost += len(f" [i{len(chosen) + 1}]")  # all of them take as much, whichever is whose
+            if cost > budget:
+                continue
+            said.add(line.gist)
+            budget -= cost
+            room -= cost
+            why = EVERYTHING if query.everything else NEWER if item.id in brought else ALWAYS
+            chosen.append(Chosen(item, text, hit, why, ended_at))
 
-    So with the same items a prompt has the same lines, whatever is asked. What stands comes first, as it
-    stays when others come and go; then what was found, and last what is only possibly related. In each of
-    these, what was replaced comes last; else the order is that of remembering.
-    """
+    fill(always, int(max_chars * STANDING_SHARE) if relevant else max_chars)
+    fill(relevant, room)
+    fill(always, room)
 
+    # Places and short ids don't depend on how well an item was found. So with the same items a prompt has the
+    # same lines, whatever is asked. What stands comes first, as it stays when others come and go; then what
+    # was found, and last what is only possibly related. In each of these, what was replaced comes last; else
+    # the order is that of remembering.
     def steady(one: Chosen) -> tuple[bool, bool, bool, int, str]:
         item, standing = one.item, one.item.id in known.standing_ids
         last = one.possible and not standing
         return (not standing, last, one.until is not None, item.created_at, item.id)
 
     places = {one.item.id: place for place, one in enumerate(sorted(chosen, key=steady), 1)}
-    placed = [(one, places[one.item.id]) for one in chosen]
-    return tuple([one._replace(line=f"{one.line} [i{place}]", place=place) for one, place in placed])
+    placed = [
+        one._replace(line=f"{one.line} [i{places[one.item.id]}]", place=places[one.item.id]) for one in chosen
+    ]
+    return Selection(tuple(placed), known, recall, query, max_chars, now_ms, signals, waiting)
 
 
-def _found(
-    recall: Recall, query: Query, known: VisibleItems, now_ms: int, signals: Signals, *, many: bool
-) -> dict[str, Hit]:
-    """The hits by id, best first.
+# ---------------------------------------------------------------------- standing items
 
-    Of `many` standing items, all that are about a topic are wanted, where one fact would outdo the others.
-    Any word of a brief message calls for them: a film from a country that nobody knows is a film.
+
+def _are_many(recall: Recall, known: VisibleItems, max_chars: int) -> bool:
+    """Whether the standing items are so many that some wait for their topic."""
+    if len(known.standing) <= FEW:
+        return False
+    room = max_chars * SHARE
+    for item in known.standing:
+        room -= recall.line(item).cost
+        if room < 0:
+            return True
+    return False
+
+
+def _standing(
+    recall: Recall,
+    known: VisibleItems,
+    found: Mapping[str, Hit],
+    accessed: Mapping[str, int],
+    room: float | None,
+) -> list[Item]:
+    """The standing items in the order in which they get room: the bound ones, those called for, the usual.
+
+    `found` are hits by id, best first. `room` is what those may fill that nothing calls for, in UTF-16 units;
+    None where there are few.
     """
-    if not many:
-        return {hit.item.id: hit for hit in recall.rank(query, known, now_ms=now_ms, signals=signals)}
-    brief = len(query.terms) <= BRIEF
-    considered = recall.consider(query, known, now_ms=now_ms, signals=signals)
-    return {
-        hit.item.id: hit
-        for hit in considered
-        if not hit.dropped or (is_standing(hit.item) and (brief or hit.dropped == OUTDONE))
-    }
-
-
-class _Page:
-    """The lines chosen so far.
-
-    The maps are by id: `found` has hits, `why` the reasons of items without one that don't stand, `until`
-    when older ones ended.
-    """
-
-    def __init__(
-        self,
-        recall: Recall,
-        known: VisibleItems,
-        found: Mapping[str, Hit],
-        room: int,
-        why: Mapping[str, str],
-        until: Mapping[str, int],
-    ) -> None:
-        self.chosen: list[Chosen] = []
-        self.room = room
-        self._recall = recall
-        self._shortest = known.shortest + FRAME
-        self._found = found
-        self._why = why
-        self._until = until
-        self._said: set[Gist] = set()
-
-    def fill(self, items: Sequence[Item], budget: int) -> None:
-        """Add every item, in order, whose line fits into `budget` and says something not yet said.
-
-        If there isn't room for all, older ones come last.
-        """
-        for item in self._older_last(items, budget) if self._until else items:
-            if self._shortest > budget:
-                return
-            if len(item.text) + len(item.kind) + FRAME > budget:
-                continue  # before anything is built for it
-            line, until = self._recall.line(item), self._until.get(item.id)
-            if line.gist in self._said:
-                continue
-            text, cost = line.text, line.cost
-            if until is not None:
-                text = durable_line(item, until_ms=until)
-                cost = utf16_length(text) + 1
-            hit = self._found.get(item.id)
-            if hit is not None and hit.possible and not is_standing(item):
-                text = f"{text} ({POSSIBLE})"
-                cost += len(POSSIBLE) + 3
-            cost += len(f" [i{len(self.chosen) + 1}]")  # all of them take as much, whichever is whose
-            if cost > budget:
-                continue
-            self._said.add(line.gist)
-            budget -= cost
-            self.room -= cost
-            why = self._why.get(item.id, ALWAYS)
-            self.chosen.append(Chosen(item, text, hit, why, until))
-
-    def _older_last(self, items: Sequence[Item], budget: int) -> Sequence[Item]:
-        needed = 0
-        for item in items:
-            needed += self._recall.line(item).cost + LONGEST_MARKS
-            if needed > budget:
-                return sorted(items, key=lambda item: item.id in self._until)
-        return items
+    standing = known.standing
+    if len(standing) > MOST_STANDING:  # an allergy may have been known for longer than all of these
+        standing = list(dict.fromkeys([*standing[:MOST_STANDING], *known.harmful]))
+    lines = {item.id: recall.line(item) for item in standing}
+    bound = [item for item in standing if lines[item.id].bound]
+    bound.sort(key=lambda item: item.id not in found)  # if room is short, it goes to what is called for
+    placed = {item.id for item in bound}
+    waiting = known.standing_ids - placed
+    called = [hit.item for one, hit in found.items() if one in waiting]
+    placed.update(item.id for item in called)
+    rest = [item for item in standing if item.id not in placed]
+    usual = list(rest)
+    if room is not None:
+        # First what is of use to any answer, then what the person stated.
+        keyed = [
+            (not general, not stated, item.kind != "constraint", -last_use(item, accessed), item.id, item)
+            for item in rest
+            if (general := lines[item.id].general) | (stated := item.facets.author == "stated")
+        ]
+        usual = []
+        for *_, item in sorted(keyed, key=itemgetter(slice(5))):
+            if lines[item.id].cost <= room or len(usual) < FEW:
+                usual.append(item)
+                room -= lines[item.id].cost
+    placed.update(item.id for item in usual)
+    # The more there are, the fewer stand without a reason. So a sixth doesn't drive out the other five.
+    usual += [item for item in rest if item.id not in placed][: max(0, 2 * FEW - len(standing))]
+    return [*bound, *called, *usual]
 
 
 # ---------------------------------------------------------------------- facts that a newer one replaced
 
-MOST_COMPARED = 40
-"""How many of the best are compared, however much room there is."""
-TIE = 0.9
-"""The share of the older one's score from which a newer one that is alike comes first."""
-MOST_NEWER = 3
-"""How many of the newest with the same beginning are looked at for one that replaces an item."""
 
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Items in the order in which they get room. `until` is when (ms) those that ended did, by id.
-
-    `brought` are the ids of items that are there because they replaced another.
-    """
-
-    always: Sequence[Item]
-    relevant: Sequence[Item]
-    until: Mapping[str, int]
-    brought: frozenset[str]
-
-
-def compare(
+def _newest(
     recall: Recall,
     known: VisibleItems,
     always: Sequence[Item],
     relevant: Sequence[Item],
-    *,
     found: Mapping[str, Hit],
     max_chars: int,
-) -> Compared:
-    """Compare the best of the standing items and of those found, as many as there is room for.
+) -> tuple[Sequence[Item], Sequence[Item], Mapping[str, int], frozenset[str]]:
+    """Standing items and those found, of what is alike the newest first.
 
-    `found` are hits by id.
+    Also when (ms) those that ended did, by id, and the ids of items that are there because they replaced one.
+    Only the best are compared, as many as there is room for.
     """
 
     def gist(item: Item) -> Gist:
@@ -397,10 +296,10 @@ def compare(
 
     best = [*_within(always, max_chars), *_within(relevant, max_chars)]
     here = {item.id for item in best}
-    ending = [item for item in best if recall.line(item).may_end]
     newer = {
         one.id: one
-        for item in ending
+        for item in best
+        if recall.line(item).may_end
         for one in known.like(item)[:MOST_NEWER]
         if one.updated_at > item.updated_at and one.id not in here
     }
@@ -411,8 +310,17 @@ def compare(
     for pair in over:
         if pair.older.id in here and pair.newer.id in newer and pair.newer.id not in until:
             brought.setdefault(pair.older.id, pair.newer)
-    if brought:
-        always, relevant = _with_newer([always, relevant], brought)
+    if brought:  # in front of each item what it brought along, and each item once
+        placed: set[str] = set()
+        lists = list[list[Item]]()
+        for items in (always, relevant):
+            lists.append([])
+            for item in items:
+                for one in (brought.get(item.id), item):
+                    if one is not None and one.id not in placed:
+                        placed.add(one.id)
+                        lists[-1].append(one)
+        always, relevant = lists
 
     def tied(pair: Pair) -> bool:
         """Whether a message calls for both of a pair alike, and not for the older one by its name."""
@@ -421,21 +329,7 @@ def compare(
 
     in_order = [pair for pair in pairs if pair.older.id in until or tied(pair)]
     new = frozenset(one.id for one in brought.values())
-    return Compared(newest_first(always, over), newest_first(relevant, in_order), until, new)
-
-
-def _with_newer(lists: Sequence[Sequence[Item]], brought: Mapping[str, Item]) -> list[list[Item]]:
-    """The lists, in front of each item what it brought along, and each item once."""
-    placed: set[str] = set()
-    made: list[list[Item]] = []
-    for items in lists:
-        made.append([])
-        for item in items:
-            for one in (brought.get(item.id), item):
-                if one is not None and one.id not in placed:
-                    placed.add(one.id)
-                    made[-1].append(one)
-    return made
+    return newest_first(always, over), newest_first(relevant, in_order), until, new
 
 
 def _within(items: Sequence[Item], max_chars: int) -> Iterator[Item]:

@@ -10,7 +10,7 @@ import pytest
 from discoclaw.core.errors import EmbeddingError, EmbeddingUnavailable
 from discoclaw.embed import local
 from discoclaw.embed.local import BATCH, DIMS, LocalEmbedder
-from discoclaw.recall.rank import cosine
+from tests.cosines import cosine
 
 installed = pytest.mark.skipif(bool(local.missing()), reason="needs the extra local-vectors")
 

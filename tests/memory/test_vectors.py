@@ -1,6 +1,7 @@
 """The cache of vectors on disk, and the matrix of one owner in RAM."""
 
 import asyncio
+import json
 import logging
 import math
 import sqlite3
@@ -8,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,11 +19,16 @@ from discoclaw.core.errors import MemoryFault
 from discoclaw.core.purge import Purged, erasing
 from discoclaw.core.query import Cosines
 from discoclaw.memory.subjects.store import Memory
-from discoclaw.recall.rank import cosine
 from discoclaw.search.matrix import Matrix, packed
 from discoclaw.search.vectors import MOST_ROWS, VectorCache, hash_of
+from tests.cosines import cosine
 from tests.memory.kit import ANN, BOB, NOW, Clock
 from tests.purging import from_disk, from_ram
+from tests.tables import each_row
+
+GOLDEN: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text("utf-8")
+)
 
 ANNS = erasing(ANN, NOW)
 
@@ -278,6 +285,11 @@ class TestTheMatrix:
         assert found.keys() == said.keys()
         for key, vector in said.items():
             assert found[key] == pytest.approx(cosine(vector, question), abs=1e-5)
+
+    @each_row("case", [one for one in GOLDEN["cosine"] if one["a"] and len(one["a"]) == len(one["b"])])
+    def test_golden_values(self, case: dict[str, Any]) -> None:
+        matrix = Matrix({hash_of("it"): packed(case["a"])})
+        assert matrix.cosines(case["b"], {"it": "it"}).get("it", 0.0) == pytest.approx(case["cos"], abs=1e-5)
 
     def test_compares_only_what_is_asked_for_and_known(self) -> None:
         matrix = Matrix(rows("tabs", "tea"))

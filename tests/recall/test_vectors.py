@@ -1,53 +1,14 @@
-"""Cosines, and how vectors and words become one score."""
-
-import json
-import math
-from pathlib import Path
-from typing import Any
+"""How vectors and words become one score."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.recall.rank import cosine, fuse, hybrid, outstanding, shifted
+from discoclaw.recall.rank import fuse, outstanding
 from tests.tables import each_row
 
-GOLDEN: dict[str, Any] = json.loads(
-    (Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text("utf-8")
-)
-numbers = st.floats(-1e150, 1e150)
-vectors = st.lists(numbers, min_size=1, max_size=16)
 scores = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0, 1e6), max_size=8)
 cosines = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-1, 1), max_size=8)
-
-
-class TestCosine:
-    @each_row("case", GOLDEN["cosine"])
-    def test_golden_values(self, case: dict[str, Any]) -> None:
-        assert cosine(case["a"], case["b"]) == pytest.approx(case["cos"], abs=1e-6)
-
-    @given(vectors, vectors)
-    def test_lies_between_minus_one_and_one_whatever_the_size_of_the_numbers(
-        self, one: list[float], other: list[float]
-    ) -> None:
-        assert -1 <= cosine(one, other) <= 1
-        assert cosine(one, other) == pytest.approx(cosine(other, one))
-
-    @given(vectors, st.floats(1e-100, 1e100))
-    def test_is_one_for_the_same_direction(self, vector: list[float], factor: float) -> None:
-        if math.hypot(*vector) * factor > 1e-200 and math.hypot(*vector) > 1e-200:
-            assert cosine(vector, [x * factor for x in vector]) == pytest.approx(1)
-
-
-class TestHybrid:
-    @pytest.mark.design(184)
-    @each_row("case", GOLDEN["hybrid"]["cases"])
-    def test_golden_values(self, case: dict[str, Any]) -> None:
-        weights = GOLDEN["hybrid"]["text_weight"], GOLDEN["hybrid"]["vector_weight"]
-        assert hybrid(case["text"], case["cos"], *weights) == pytest.approx(case["score"])
-
-    def test_shifted_cosines_are_shares_of_one(self) -> None:
-        assert [shifted(cos) for cos in (-1, 0, 1)] == [0, 0.5, 1]
 
 
 class TestFuse:
@@ -65,6 +26,7 @@ class TestFuse:
         assert fused.keys() == texts.keys()
         assert all(0 <= share <= 1 + 1e-9 for share in fused.values())
 
+    @pytest.mark.design(184)
     def test_words_and_vectors_count_as_they_are_weighted(self) -> None:
         texts, near = {"word": 2.0, "meaning": 1.0}, {"word": 0.1, "meaning": 0.3}
         assert fuse(texts, near, 0.4, 0.6) == pytest.approx({"word": 0.4, "meaning": 0.8})
