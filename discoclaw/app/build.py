@@ -21,7 +21,9 @@ from discoclaw.app.followers import (
     mirroring,
     questions_of,
     relays_now,
+    reminding_of,
     sole_follower,
+    sole_reminding,
     touch_all,
 )
 from discoclaw.app.learning import asked_back_of, facts_loop, summary_loop
@@ -207,6 +209,7 @@ def build(
             client, settings.memory_channel, storage.memory, storage.summaries, storage.cursors, consent
         )
     questions = questions_of(client, storage, models, asked_back) if storage.remembers else None
+    reminding = reminding_of(client, storage, settings.zone, clock) if storage.remembers else None
     followers: list[Follower] = _there(transparency.follower if transparency is not None else None, questions)
 
     # Learning from talk.
@@ -332,7 +335,7 @@ def build(
         Conversation(
             models.chat,
             offered,
-            ToolParts(storage.used, items, people.choices, consolidate, purger),
+            ToolParts(storage.used, items, people.choices, consolidate, purger, settings.zone),
             archiving,
             people.tool_log,
             rules=rules,
@@ -412,6 +415,7 @@ def build(
 
     ready = [receipts.connected] if receipts is not None else []
     ready += [one.catch_up for one in (transparency, questions) if one is not None]
+    ready += [reminding.ready] if reminding is not None else []
     door = Door(
         talk,
         delivery,
@@ -491,6 +495,7 @@ def build(
         receipts,
         client.threads,
         Part(closing=client.close),  # after the last answer was sent
+        reminding and sole_reminding(reminding, client, storage),
         hygiene,
         loops,
         heartbeat,
@@ -523,6 +528,7 @@ def build(
         receipts,
         transparency,
         *followers,
+        reminding,
         inboxes,
         windows,
         hatchery,

@@ -5,6 +5,7 @@ Without relays, nothing of `nostr` is imported.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from discoclaw.app.models import Models
 from discoclaw.app.services import Part, Sole
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.questions import Questions
+from discoclaw.bot.reminders import Deliverer
 from discoclaw.core.health import Finding
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Derived
@@ -22,6 +24,7 @@ from discoclaw.loops.consolidate import suggest
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.people.asked_back import AskedBack
 from discoclaw.memory.subjects.follow import Follower
+from discoclaw.reminders.due import Reminding
 from discoclaw.settings import Settings
 from discoclaw.storage import Storage
 from discoclaw.store.files import read_in_thread
@@ -60,6 +63,23 @@ def sole_follower(name: str, follower: Follower, client: DiscoClaw, storage: Sto
             await follower.catch_up()
 
     return Sole(name, [Part(start, follower.settle, follower.close)], storage.processes)
+
+
+def reminding_of(client: DiscoClaw, storage: Storage, zone: tzinfo, clock: Clock) -> Reminding:
+    """What gives people their reminders."""
+    opted_out, deliver = storage.people.choices.opted_out, Deliverer(client, client.access)
+    return Reminding(storage.memory, storage.cursors, opted_out, deliver, zone=zone, clock=clock)
+
+
+def sole_reminding(reminding: Reminding, client: DiscoClaw, storage: Storage) -> Sole:
+    """The same as the service of one process."""
+
+    async def start() -> None:
+        await reminding.start()
+        if client.is_ready():  # another process had it until now
+            await reminding.ready()
+
+    return Sole("reminders", [Part(start, reminding.settle, reminding.close)], storage.processes)
 
 
 # ---------------------------------------------------------------------- the mirror on Nostr relays

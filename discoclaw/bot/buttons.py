@@ -41,6 +41,7 @@ from discoclaw.core.draft import AlreadySettled, Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Key, is_proposal, key_of_event
+from discoclaw.core.reminder import did_in
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.subjects import verbs
@@ -85,6 +86,8 @@ async def undo(at: Pressed) -> str:
     if done.commit is not None:
         left = "; what has changed since stays" if done.clashes else ""
         return f"{NOTE}taken back{left}"
+    if any(did_in(event) for event in history.commits[commit].events):
+        raise Refused("that reminder has come or was changed since, so there is nothing to take back")
     raise Refused("it has changed since, so it stays" if done.clashes else DONE_ALREADY)
 
 

@@ -19,7 +19,17 @@ import discord
 from discord import app_commands
 from discord.ext import commands
 
-from discoclaw.bot import answer_buttons, buttons, gateway, live_settings, pressed, voice, wire, words
+from discoclaw.bot import (
+    answer_buttons,
+    buttons,
+    gateway,
+    live_settings,
+    pressed,
+    reminders,
+    voice,
+    wire,
+    words,
+)
 from discoclaw.bot.access import Access, Elsewhere
 from discoclaw.bot.answer_buttons import Anew
 from discoclaw.bot.deliver import Answer
@@ -47,7 +57,12 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-CONTROLS = (*buttons.CONTROLS.all, *live_settings.CONTROLS.all, *answer_buttons.CONTROLS.all)
+CONTROLS = (
+    *buttons.CONTROLS.all,
+    *live_settings.CONTROLS.all,
+    *answer_buttons.CONTROLS.all,
+    *reminders.CONTROLS.all,
+)
 """Everything that people can press, and every form that they can send."""
 
 

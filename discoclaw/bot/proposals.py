@@ -12,7 +12,7 @@ from discoclaw.core import draft_patch
 from discoclaw.core.decay import DAY_MS
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
-from discoclaw.core.ports import AnyOffer, AskOffer, ChoiceOffer, HatchOffer
+from discoclaw.core.ports import AnyOffer, AskOffer, ChoiceOffer, HatchOffer, ReminderOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.text import clip
 from discoclaw.core.view import View
@@ -85,6 +85,8 @@ def offered(offer: AnyOffer) -> Answer:
     if isinstance(offer, AskOffer):
         text = asked(offer.pending, offer.held)
         return proposed(text, user_id, offer.commit, offer.branch, whole=True, several=False)
+    if isinstance(offer, ReminderOffer):
+        return beside(offer.text, Button(f"unremind:{user_id}:{offer.reminder_id}", "Undo"))
     if isinstance(offer, HatchOffer):
         return beside(NO_PERSONALITY, Button(f"hatch:{user_id}", "Start the interview"))
     if isinstance(offer, ChoiceOffer):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Channel: TypeAlias = discord.abc.MessageableChannel
 
 
-TEXT_ROOTS = ("memory", "hatch", "nostr")
+TEXT_ROOTS = ("memory", "remind", "hatch", "nostr")
 """First words of text commands, behind `!`. An interview also begins with `/hatch` or `/start` as text."""
 COMMAND = re.compile(rf"(?:!(?:{'|'.join(TEXT_ROOTS)})|/(?:hatch|start))(\s|$)", re.IGNORECASE)
 UNKNOWN = "unknown"

@@ -18,6 +18,7 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item, Source, by_newest
 from discoclaw.core.merge import Clash, ItemChange, MergeResult, diff
 from discoclaw.core.pending import is_proposal, settled_as
+from discoclaw.core.reminder import after, did_in
 from discoclaw.core.text import utf16_length
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import EMPTY, Fold, View
@@ -27,7 +28,7 @@ from discoclaw.memory.subjects.inspect import view_at
 from discoclaw.show import graph as graphs
 from discoclaw.show import text as shown
 from discoclaw.show.answer import GREY, Answer, Button, File, Reply, Row, Turn, message
-from discoclaw.show.events import linked, verb
+from discoclaw.show.events import REMINDED, linked, verb
 from discoclaw.show.graph import digits
 from discoclaw.show.markup import ago, block, name, opening, plain, said, words
 from discoclaw.show.text import hidden as hidden_of
@@ -48,13 +49,15 @@ _BY = {
     "file": "by hand, in the file",
     "import": "imported",
     "hatching": "in our interview",
+    "remind": "by me, while we talked",
+    "reminders": "by itself, when it was due",
     "repair": "while your history was repaired",
     "deletion": "by itself",
     "edit": "by itself",
 }
 _ACTS = {"merge": "merges", "cherry-pick": "copies", "undo": "takes back", "restore": "goes back to"}
 _DID = {"merge": "merged", "cherry-pick": "copied", "undo": "took back", "restore": "went back"}
-_QUOTED = ("learned", "remembered", "corrected", "restored")
+_QUOTED = ("learned", "remembered", "corrected", "restored", "restored a reminder", *REMINDED.values())
 """Acts whose words may be said again."""
 _SETTLED = {
     "keep_old": "you kept the first, not",
@@ -493,8 +496,14 @@ def brought(caller: Caller, done: MergeResult) -> Reply:
         return Answer(typed=shown.brought(done), data=_brought_json(done), foot=[then] if asks else [])
     read = replace(done, changes=(*map(_told, done.changes),), clashes=(*map(_told, done.clashes),))
     lines = shown.brought_lines(read, in_private=caller.in_private)
+    reminded = [event for event in events if did_in(event) is not None]
+    for event in reminded:
+        words_ = line(event.object) if caller.in_private or event.sensitivity == "normal" else PRIVATE
+        lines.append(f"{'-' if after(event) is None else '+'} reminder: {words_}")
     if done.commit is None:
         head = "Nothing to do" + ("." if lines else ": it's all here already.")
+    elif reminded and not done.changes:
+        head = f"Done: took back: {count(len(reminded), 'reminder')} (id `{done.commit.id}`)."
     else:
         number = count(len(done.changes), "change") if done.changes else "no memory changed"
         did = "".join(f"{_DID[act]}: " for act, _ in acts(done.commit))

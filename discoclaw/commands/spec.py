@@ -139,7 +139,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Commands with a common beginning. `alone` is the path of the command that the bare name runs.
+    """Commands with a common beginning. `alone` is the path of the command that the bare name runs, and
+    `rest` that of the one that takes a text behind the name that names no command.
 
     `anywhere`: as for a command, and it says so for all that are in the group.
     """
@@ -149,6 +150,7 @@ class Group:
     title: str
     alone: str = ""
     aliases: tuple[str, ...] = ()
+    rest: str = ""
     anywhere: bool = False
 
 

@@ -77,6 +77,14 @@ GROUPS = (
         aliases=("branch",),
     ),
     Group("memory data", "Take your memory with you, destroy it, or have none", "Your data"),
+    Group(
+        "remind",
+        "Have me remind you of something",
+        "Reminders",
+        alone="remind list",
+        rest="remind me",
+        anywhere=True,
+    ),
     Group("hatch", "Give me a personality (my owners only)", "My personality", alone="hatch start"),
     Group("nostr", "My encrypted backup (my owners only)", "My backup", alone="nostr status"),
 )
@@ -585,6 +593,54 @@ DATA = (
     ),
 )
 
+_WHICH = Param("which", "Words that only this one has, or its id", required=True, shown="words or id")
+_WHEN = Param(
+    "when",
+    "In your words: “tomorrow at 9”, “in 20 minutes”, “every last Monday of the month”",
+    bounds=(1, 200),
+)
+IN_DISCORD: Final = "it comes in Discord"
+REMINDERS = (
+    Command(
+        "remind me",
+        "Have me remind you of something",
+        (
+            replace(_WHEN, required=True),
+            Param("what", "What to remind you of", required=True, bounds=(1, 500)),
+            Param(
+                "where",
+                "Here, or in our DMs; without it, here",
+                "choice",
+                choices=("here", "dm"),
+            ),
+        ),
+        adds=True,
+        parse=lambda text: {"when": text or None, "what": "", "where": None},
+        example="<when> <what>",
+        alone=IN_DISCORD,
+    ),
+    Command("remind list", "Your reminders, the next first", alone=IN_DISCORD),
+    Command("remind delete", "Delete a reminder", (_WHICH,), alone=IN_DISCORD),
+    Command(
+        "remind edit",
+        "Change what a reminder says, or when it comes",
+        (
+            replace(_WHICH, kind="word"),
+            Param("what", "What it should say", bounds=(1, 500), by_name=True, shown="text"),
+            replace(_WHEN, by_name=True, shown="time"),
+        ),
+        adds=True,
+        alone=IN_DISCORD,
+    ),
+    Command(
+        "remind snooze",
+        "Have a reminder come later",
+        (replace(_WHICH, kind="word"), replace(_WHEN, required=True)),
+        adds=True,
+        alone=IN_DISCORD,
+    ),
+)
+
 FOLDER = (
     Command("memory list", terminal=Terminal("list"), alone=EVERYBODY, discord=False),
     Command("memory get", terminal=Terminal("get"), alone=EVERYBODY, discord=False),
@@ -673,7 +729,7 @@ MENUS = (
 
 _SHORT = (replace(SEARCH, path="search"), replace(USAGE, path="usage"))
 """Slash commands that are found without `/memory` too."""
-COMMANDS: Final = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *FOLDER, *OWNERS, *ADMINS, *_SHORT, ASK)
+COMMANDS: Final = (*EVERYDAY, *HISTORY, *PERSONAS, *DATA, *REMINDERS, *FOLDER, *OWNERS, *ADMINS, *_SHORT, ASK)
 
 
 def carried_out(commands: tuple[Command, ...], own: Mapping[str, Run]) -> tuple[Command, ...]:

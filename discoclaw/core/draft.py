@@ -28,6 +28,7 @@ durable file, is below. Pure, as `draft_events`.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from discoclaw.core.draft_events import EventDraft, is_older
@@ -53,6 +54,7 @@ from discoclaw.core.matching import matches as matches
 from discoclaw.core.pending import Pending
 from discoclaw.core.privacy import sensitivity, stricter
 from discoclaw.core.purge import purges, sources_with, terms_of
+from discoclaw.core.reminder import Reminder
 from discoclaw.core.subject import is_bot_key
 from discoclaw.core.text import normalise, scrub
 from discoclaw.core.view import Conflict, Fold, View
@@ -76,9 +78,16 @@ class Draft(EventDraft):
     """
 
     def __init__(
-        self, view: View, *, now_ms: int, max_items: int = 200, erased_at: int = -1, bot_memory: bool = False
+        self,
+        view: View,
+        *,
+        now_ms: int,
+        max_items: int = 200,
+        erased_at: int = -1,
+        bot_memory: bool = False,
+        reminders: Mapping[str, Reminder] = MappingProxyType({}),
     ) -> None:
-        super().__init__(view, now_ms=now_ms)
+        super().__init__(view, now_ms=now_ms, reminders=reminders)
         self._max_items = max_items
         self._erased_at = erased_at
         self._bot_memory = bot_memory

@@ -6,12 +6,15 @@ Pure: the current time is an argument, and nothing is stored until somebody appe
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from discoclaw.core import reminder
 from discoclaw.core.event import Commit, Event, EventType
 from discoclaw.core.item import MANUAL, Author, Facets, Item, Sensitivity, Source, item_id
 from discoclaw.core.pending import MOST_PENDING, Settled, is_proposal
 from discoclaw.core.privacy import DmPrivacy, stricter
+from discoclaw.core.reminder import Did, Reminder
 from discoclaw.core.text import normalise, scrub
 from discoclaw.core.times import iso_ms, snowflake_at
 from discoclaw.core.view import Conflict, Fold, View
@@ -48,10 +51,14 @@ class Origin:
 class EventDraft:
     """Events for one subject's memory, collected on top of a view."""
 
-    def __init__(self, view: View, *, now_ms: int) -> None:
+    def __init__(
+        self, view: View, *, now_ms: int, reminders: Mapping[str, Reminder] = MappingProxyType({})
+    ) -> None:
         # Times rise strictly in a ledger: a durable file names the commit it shows by its time.
         self.now_ms = max(now_ms, view.updated_at + 1)
         self.events: list[Event] = []
+        self.reminders = reminders
+        """The reminders with all changes so far, by id."""
         self._view = view
         self._fold = Fold(view)
 
@@ -101,12 +108,31 @@ class EventDraft:
     def replay(self, event: Event) -> None:
         """Add an event of another branch as it is, with its id."""
         self._fold.apply(event)
+        self.reminders = reminder.folded(self.reminders, [event])
         self.events.append(event)
 
     def remove(self, item: Item, origin: Origin) -> None:
         """Remove an item from the view. The history still has it."""
         if (current := self.items.get(item.id)) is not None:
             self.emit("forget", current, {}, origin)
+
+    def remind(self, wanted: Reminder, origin: Origin, did: Did, *, gone: bool = False) -> None:
+        """Make a reminder so from now on, or (`gone`) end it."""
+        known = self.reminders.get(wanted.id)
+        ext = {"item": {"id": wanted.target}, "facets": {"author": origin.author}}
+        event = Event(
+            event_type="observe",
+            subject="user",
+            predicate="reminder",
+            object=wanted.text,
+            timestamp=iso_ms(self.now_ms),
+            source=str(origin.source),
+            evidence=scrub(origin.evidence),
+            sensitivity="private" if wanted.private else "normal",
+            parent_id=known.event if known is not None else None,
+            ext=ext | reminder.ext_of(wanted, did, gone=gone),
+        )
+        self.replay(event)
 
     def note(self, item: Item, origin: Origin) -> None:
         """Record an observation about an item that does not change it."""

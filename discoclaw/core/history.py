@@ -25,6 +25,7 @@ import regex
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Record, Ref
 from discoclaw.core.item import Item
+from discoclaw.core.reminder import Reminder, folded, id_in
 from discoclaw.core.text import clip, collapse, scrub, visible
 from discoclaw.core.times import iso_ms, ms_of_iso, valid_ms
 from discoclaw.core.view import EMPTY, View, fold
@@ -73,6 +74,7 @@ class Branches:
     `moves` are the times (ms) at which HEAD moved, with the branch it moved to, oldest first. For a move that
     a message asked for it is the message's time, since moves are compared with times of messages. `last_ms`
     is the time of the newest record, `turned_ms` that of the newest ref that changed what HEAD shows.
+    `reminders` are the person's, by id, whichever persona they were set in.
     """
 
     all: Mapping[str, Branch] = field(default_factory=lambda: {MAIN: Branch(MAIN)})
@@ -80,6 +82,7 @@ class Branches:
     moves: tuple[tuple[int, str], ...] = ()
     last_ms: int = 0
     turned_ms: int = 0
+    reminders: Mapping[str, Reminder] = field(default_factory=dict)
 
     def after(self, record: Record) -> "Branches":
         """The branches after one more record, which has to be the next one in order."""
@@ -90,7 +93,8 @@ class Branches:
             # A commit may come for a branch whose creation another replica has not sent yet.
             before = self.all.get(name) or Branch(name, record.parent_id, "", now, record.parent_id)
             after = replace(before, head=record.id, created_at=before.created_at or now)
-            return replace(self, all={**self.all, name: after}, last_ms=last)
+            reminders = folded(self.reminders, record.events)
+            return replace(self, all={**self.all, name: after}, last_ms=last, reminders=reminders)
         if record.action == "create":
             if name in self.all:  # another replica created it too; the first one stays as it is
                 return replace(self, last_ms=last)
@@ -300,6 +304,7 @@ class History:
         self._views: dict[str, View] = {}
         self._ancestors: dict[str | None, frozenset[str]] = {}
         self._events: dict[str, Event] = {}
+        self._of_reminders: dict[str, list[Event]] | None = None
         for record in self.records:
             self._add(record)
 
@@ -405,6 +410,16 @@ class History:
         if not self._events:
             self._events = {event.id: event for one in self.commits.values() for event in one.events}
         return self._events.get(event_id)
+
+    def of_reminder(self, reminder_id: str) -> list[Event]:
+        """The events about a reminder, oldest first."""
+        if self._of_reminders is None:
+            self._of_reminders = {}
+            for commit in self.commits.values():
+                for event in commit.events:
+                    if key := id_in(event):
+                        self._of_reminders.setdefault(key, []).append(event)
+        return self._of_reminders.get(reminder_id, [])
 
     def until(self, ms: int) -> "History":
         """The history as it was at a time (ms): without later records."""

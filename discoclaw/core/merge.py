@@ -25,6 +25,7 @@ from discoclaw.core.history import History
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Key, Pending, is_proposal, key_of_event, settled_as
 from discoclaw.core.privacy import stricter
+from discoclaw.core.reminder import after, did_in, id_in
 from discoclaw.core.text import normalise
 from discoclaw.core.view import Conflict, View
 
@@ -283,7 +284,8 @@ def revert(history: History, wanted: str, context: MergeContext) -> MergeResult:
     points = _Points(
         history.view(commit.id), history.view(ours.head), history.view(_before(history, commit)), slots=False
     )
-    return _bring(history, points, _asked(context), f"undo: {commit.message}", None, {"reverts": commit.id})
+    meta = {"reverts": commit.id}
+    return _bring(history, points, _asked(context), f"undo: {commit.message}", None, meta, undoes=commit)
 
 
 def restore(history: History, wanted: str, context: MergeContext) -> MergeResult:
@@ -343,15 +345,22 @@ def _bring(
     metadata: Mapping[str, Any],
     *,
     empty: bool = False,
+    undoes: Commit | None = None,
 ) -> MergeResult:
     """Merge three points into a draft and make it a commit.
 
     `note` is the reason given in the conflicts that clashes become; with None clashes are only reported.
-    `empty`: record a commit even without changes, so that a later merge starts from here.
+    `empty`: record a commit even without changes, so that a later merge starts from here. `undoes`: the
+    commit whose reminders go back to what they were; no branch has them, so the points don't.
     """
     takes, clashes = three_way(points.base, points.ours, points.theirs, slots=points.slots)
     now_ms = history.branches.next_ms(context.now_ms)
-    draft = Draft(points.ours, now_ms=now_ms, max_items=context.max_items)
+    draft = Draft(
+        points.ours,
+        now_ms=now_ms,
+        max_items=context.max_items,
+        reminders=history.branches.reminders,
+    )
     for change in takes:
         event = _whole(history, points, change)
         if event is not None:
@@ -366,6 +375,8 @@ def _bring(
     _pair_links(draft, context.origin)
     _bring_conflicts(draft, points, context.origin, _settled(history, points) if points.slots else set())
     bring_pending(draft, points.base, points.ours, points.theirs, context.origin, _answered(history, points))
+    if undoes is not None:
+        _undo_reminders(draft, history, undoes, context.origin)
     if note is not None:
         for clash in clashes:
             _note(draft, clash, note, context.origin)
@@ -493,6 +504,24 @@ def _before(history: History, commit: Commit) -> str | None:
     """The commit before another in its chain; None for the first one."""
     chain = history.chain(commit.id)
     return chain[-2].id if len(chain) > 1 else None
+
+
+def _undo_reminders(draft: Draft, history: History, commit: Commit, origin: Origin) -> None:
+    """Make the reminders of a commit what they were before it. What was delivered or changed since, stays."""
+    for event in reversed(commit.events):
+        if not (key := id_in(event)) or did_in(event) == "delivered":
+            continue
+        events = history.of_reminder(key)
+        place = next(number for number, one in enumerate(events) if one.id == event.id)
+        later = [did_in(one) for one in events[place + 1 :]]
+        before = after(events[place - 1]) if place else None
+        now = draft.reminders.get(key)
+        # One that was set and repeats can be ended, however often it came. Any other would come once more.
+        if any(did != "delivered" for did in later) or (later and before is not None) or before == now:
+            continue
+        kept = before or now
+        assert kept is not None  # they are not equal
+        draft.remind(kept, origin, "undone", gone=before is None)
 
 
 # ---------------------------------------------------------------------- proposals

@@ -228,7 +228,16 @@ class AskOffer:
     held: Item | None
 
 
-AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer
+@dataclass(frozen=True, slots=True)
+class ReminderOffer:
+    """A reminder that the model has set, to take back: what it says, when it comes, and where, as markup."""
+
+    user_id: str
+    reminder_id: str
+    text: str
+
+
+AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer | ReminderOffer
 """A proposal that may be shown below an answer, with buttons."""
 
 

@@ -231,7 +231,8 @@ class Conversation:
             needs_yes=self.tools.choices.asks_first(message.author.id, place),
         )
         branch = ready.gathered.items.branch
-        speaker = Speaker(turn.permission, turn.in_dm, origin, turn.persona, branch)
+        there = "" if place.kind == "dm" else place.channel_id
+        speaker = Speaker(turn.permission, turn.in_dm, origin, turn.persona, branch, message.text, there)
         names = self.tools.search.names_in(turn)
         talk = self._talk_search(turn)
         return ToolContext(self.tools, speaker, ready.selection.short_ids(), talk, names)

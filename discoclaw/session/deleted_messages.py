@@ -85,7 +85,7 @@ class Unsaid:
 
 
 def unsay(draft: EventDraft, messages: Mapping[str, Unsaid], origin: Origin) -> int:
-    """Take back what rests on these messages alone, by message id. Returns how many items that are."""
+    """Take back what rests on these messages alone, by message id. Returns how much that is."""
     view, count = draft.view, 0
     for item in view.active():
         sources = view.sources.get(item.id, ())
@@ -112,6 +112,13 @@ def unsay(draft: EventDraft, messages: Mapping[str, Unsaid], origin: Origin) -> 
         one = messages.get(place_of(conflict.source)[0]) if conflict.source.startswith("discord:") else None
         if one is not None and not one.still_says(conflict.text):
             draft.note_conflict(conflict, origin, on=False)
+    for waiting in list(draft.reminders.values()):
+        channel, _, message = waiting.asked.partition("/")
+        one = messages.get(message) if waiting.said else None
+        if one is not None and not one.still_says(waiting.text):
+            because = replace(origin, source=Source("discord", channel, message), asked=True)
+            draft.remind(waiting, because, "unsaid", gone=True)
+            count += 1
     return count
 
 
@@ -276,7 +283,7 @@ class DeletedMessages(Background, Derived, Listener):
     def committed(self, subject: str, commit: Commit) -> None:
         """Take back what was being learned from a message while it was deleted, too. Never blocks."""
         by = str(commit.metadata.get("by"))
-        if not (by in ("extraction", "summary", "menu") or by.startswith("memory_")):
+        if not (by in ("extraction", "summary", "menu", "remind") or by.startswith("memory_")):
             return
         for message_id, channel_id in {place_of(event.source) for event in commit.events}:
             waiting = self._waiting.get(message_id)

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,7 +21,7 @@ from discoclaw.core.draft import Draft, Origin, find
 from discoclaw.core.errors import MemoryFault, MemoryLate, Refused
 from discoclaw.core.item import Item
 from discoclaw.core.model import SMALL_READS, ToolCall, ToolResult, ToolSpec
-from discoclaw.core.ports import ChoiceOffer, Offer
+from discoclaw.core.ports import ChoiceOffer, Offer, ReminderOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.titles import ShortIds
 from discoclaw.core.view import View
@@ -78,7 +79,7 @@ class Speaker:
 
     `origin` rests on the message being answered. `branch` is the persona that the place prescribes, or None
     for the person's HEAD. `answered_as` is the persona the answer is made for, even if HEAD moves meanwhile;
-    None means whatever HEAD is.
+    None means whatever HEAD is. `text` is what they said, and `channel_id` where, "" in a DM.
     """
 
     permission: Permission
@@ -86,6 +87,8 @@ class Speaker:
     origin: Origin
     branch: str | None = None
     answered_as: str | None = None
+    text: str = ""
+    channel_id: str = ""
 
     @property
     def user_id(self) -> str:
@@ -98,13 +101,17 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class ToolParts:
-    """The parts of memory that tools work on; the same in every turn."""
+    """The parts of memory that tools work on; the same in every turn.
+
+    `zone` is that of people who have told us none.
+    """
 
     memory: AnyMemory
     search: ItemSearch
     choices: Choices
     tidy: Tidy
     purger: Purger
+    zone: tzinfo = UTC
 
 
 class ToolContext:
@@ -123,7 +130,7 @@ class ToolContext:
         talk: TalkSearch = no_talk,
         names: Collection[str] = (),
     ) -> None:
-        self.offers: list[Offer | ChoiceOffer] = []
+        self.offers: list[Offer | ChoiceOffer | ReminderOffer] = []
         self.late = False
         self.speaker = speaker
         self.memory = parts.memory
@@ -131,6 +138,7 @@ class ToolContext:
         self.choices = parts.choices
         self.tidy = parts.tidy
         self.purger = parts.purger
+        self.zone = parts.zone
         self.talk = talk
         self.names = names
         self.shown = shown

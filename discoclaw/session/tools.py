@@ -16,7 +16,8 @@ from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, Refused
 from discoclaw.core.history import MAIN
 from discoclaw.core.item import Facets, Item, Kind, by_newest, durable_line, triple_text
-from discoclaw.core.ports import POSSIBLE, ChoiceOffer, Offer
+from discoclaw.core.own_words import is_quoted, own_words
+from discoclaw.core.ports import POSSIBLE, ChoiceOffer, Offer, ReminderOffer
 from discoclaw.core.privacy import may_show, sensitivity
 from discoclaw.core.replaced import alike, ends, newest_first
 from discoclaw.core.text import collapse, normalise
@@ -25,6 +26,9 @@ from discoclaw.core.words import Gist, gist_of
 from discoclaw.memory.subjects import verbs
 from discoclaw.prompt.quote import memory_block
 from discoclaw.recall.named_items import find
+from discoclaw.reminders import verbs as reminders
+from discoclaw.reminders.verbs import Wanted
+from discoclaw.reminders.when import read
 from discoclaw.session.meaning import Question
 from discoclaw.session.toolbox import Category, Name, Text, Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.show import text as shown
@@ -476,6 +480,61 @@ async def branch(context: ToolContext, wanted: Branch) -> str:
 
 
 # ----------------------------------------------------------------------
+# The tool for reminders.
+
+
+class Remind(ToolInput):
+    """Set a reminder when the person asks for one, list theirs, or delete one. The person gets a card that
+    shows the time."""
+
+    action: Literal["set", "list", "delete"] = "set"
+    what: Annotated[str, Field(max_length=500)] = Field(
+        default="", description="What to remind of; to delete one, its id or words that only it has."
+    )
+    when: Annotated[str, Field(max_length=200)] = Field(
+        default="",
+        description="In English, on the person's clock: 2026-11-27 09:00, in 20 minutes, every day at 09:00, "
+        "every 2 weeks on Friday, every last Monday of the month at 09:00, every month on the 15th.",
+    )
+    where: Literal["here", "dm"] | None = Field(default=None, description="Only if the person says it.")
+    quote: Annotated[str, Field(max_length=500)] = Field(
+        default="", description="The person's own words that ask for it, copied."
+    )
+
+
+async def remind(context: ToolContext, wanted: Remind) -> str:
+    speaker, how = context.speaker, context.why("remind")
+    clock = await reminders.clock_of(context.memory, speaker.subject, context.zone, in_private=speaker.in_dm)
+    known = (await context.memory.branches(speaker.subject)).reminders
+    shown = {key: one for key, one in known.items() if speaker.in_dm or not one.private}
+    if wanted.action == "list":
+        lines = [f"- {one.text} [{one.id}]: {reminders.for_model(one, clock)}" for one in shown.values()]
+        hidden = len(known) - len(shown)
+        lines += [f"({hidden} more, which may be shown in a direct message only.)"] if hidden else []
+        return "\n".join(lines) or "There are none."
+    if not is_quoted(wanted.quote, own_words(speaker.text)):
+        raise Refused("quote must be copied from the person's own message; do it only if they ask for it")
+    origin = replace(speaker.origin, author="stated", asked=False)
+    if wanted.action == "delete":
+        one = reminders.named(shown, wanted.what)
+        await reminders.delete(context.memory, speaker.subject, one.id, origin, how)
+        return f"Deleted: {one.text}."
+    here = speaker.channel_id if wanted.where != "dm" else ""
+    asked = Wanted(
+        wanted.what,
+        read(wanted.when, origin.said_at, clock.zone),
+        channel=here,
+        asked=f"{origin.source.channel_id}/{origin.source.message_id}",
+        said=True,
+        private=origin.private or not here,
+    )
+    one = await reminders.set_one(context.memory, speaker.subject, asked, origin, how)
+    told = reminders.set_words(one, clock, in_private=speaker.in_dm or bool(here))
+    context.offers = [*context.offers, ReminderOffer(speaker.user_id, one.id, told)]
+    return f"Set: {one.text}, {reminders.for_model(one, clock)} [{one.id}]."
+
+
+# ----------------------------------------------------------------------
 # The tools for a memory as a whole: show its history, and consolidate it.
 
 
@@ -527,6 +586,7 @@ ALL = Toolbox(
         Tool("memory_store", Store, store),
         Tool("memory_update", Update, update),
         Tool("memory_forget", Forget, forget),
+        Tool("remind", Remind, remind),
         Tool("memory_add", Add, add, more=True),
         Tool("memory_link", Link, link, more=True),
         Tool("memory_branch", Branch, branch, more=True),

@@ -6,6 +6,7 @@ from discoclaw.core.event import Commit, Event, author_of
 from discoclaw.core.history import History
 from discoclaw.core.item import KINDS, Item, Sensitivity, triple_text
 from discoclaw.core.pending import is_proposal, settled_as
+from discoclaw.core.reminder import Did, after, did_in
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import Fold
 from discoclaw.show.purge import TAKEN_BACK, TakenFrom, taken_from
@@ -14,6 +15,18 @@ from discoclaw.show.words import PRIVATE, quoted, short, word
 SIGNS = {"add": "+", "modify": "~", "forget": "-", "observe": "?"}
 STATUS = {"deprecated": "forgotten"}
 """People's words for the status of an item, or a change of it, where they differ from ours."""
+
+
+REMINDED: Mapping[Did, str] = {
+    "set": "set a reminder",
+    "changed": "changed a reminder",
+    "delivered": "reminded you",
+    "held": "could not remind you",
+    "deleted": "deleted a reminder",
+    "undone": "took back a reminder",
+    "unsaid": "deleted a reminder",
+}
+"""What became of a reminder."""
 
 
 class Secrets:
@@ -94,6 +107,8 @@ def verb(event: Event) -> str:
         return "settled" if "settled" in event.ext["conflict"] else "asked about"
     if "link" in event.ext:
         return "linked"
+    if (did := did_in(event)) is not None:
+        return REMINDED[did] if did != "undone" or after(event) is None else "restored a reminder"
     if event.verb == "modify":
         other = "corrected" if "text" in body or not event.ext else "changed"
         return {"deprecated": "forgot", "active": "restored"}.get(body.get("status"), other)

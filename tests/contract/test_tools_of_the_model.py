@@ -16,6 +16,7 @@ ALL = [
     "memory_store",
     "memory_update",
     "memory_forget",
+    "remind",
     "memory_recall",
     "memory_add",
     "memory_link",

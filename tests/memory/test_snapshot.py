@@ -20,6 +20,7 @@ from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import KINDS, MANUAL, Facets, Item, Source
 from discoclaw.core.pending import Pending
 from discoclaw.core.purge import TakenBack
+from discoclaw.core.reminder import Reminder
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import Conflict, View
 from discoclaw.memory.subjects import verbs
@@ -93,6 +94,7 @@ BRANCH = st.builds(
     st.none() | TEXT,
     st.dictionaries(TEXT, st.booleans(), max_size=1),
 )
+REMINDER = st.builds(Reminder, *[TEXT] * 3, TIMES, *[TEXT] * 3, *[st.booleans()] * 3, TEXT)
 BRANCHES = st.builds(
     Branches,
     all=st.dictionaries(TEXT, BRANCH, max_size=3),
@@ -100,6 +102,7 @@ BRANCHES = st.builds(
     moves=st.lists(st.tuples(TIMES, TEXT), max_size=3).map(tuple),
     last_ms=TIMES,
     turned_ms=TIMES,
+    reminders=st.dictionaries(TEXT, REMINDER, max_size=2),
 )
 SNAPSHOT = st.builds(Snapshot, size=st.integers(0, 2**40), digest=TEXT, branches=BRANCHES, view=VIEW)
 
@@ -114,6 +117,9 @@ class TestItComesBackExactly:
         back = load(path)
         assert back == snapshot
         assert list(back.view.items.values()) == list(snapshot.view.items.values())  # in their order
+        assert [one.event for one in back.branches.reminders.values()] == [
+            one.event for one in snapshot.branches.reminders.values()
+        ]
         assert types_of(back) == types_of(snapshot)
 
     def test_no_field_is_left_out_of_the_test_above(self) -> None:
@@ -157,7 +163,7 @@ KNOWN_FIELDS = {
     *("items", "last_event", "triples", "conflicts", "forgotten", "head", "updated_at", "commits"),
     *("id", "kind", "text", "tags", "status", "source", "created_at", "facets"),
     *("author", "sensitivity", "scope", "confidence", "key", "category", "links", "triple"),
-    *("all", "current", "moves", "last_ms", "turned_ms"),
+    *("all", "current", "moves", "last_ms", "turned_ms", "reminders"),
     *("name", "persona", "base", "metadata"),
     *("item_id", "reason", "event_id", "other_id"),
     *("sources", "taken_back", "at", "messages", "open_only", "alone"),

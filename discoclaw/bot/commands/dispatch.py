@@ -251,7 +251,8 @@ class Commands:
 
     async def turn(self, press: Interaction, verb: str, values: str, page: int) -> Answer:
         """A page of a command's card, from what is so now. Raises Refused and MemoryFault."""
-        command = self._catalogue.command(f"memory {verb}")
+        paths = {one.path for one in self._catalogue.commands}
+        command = self._catalogue.command(verb if verb in paths and " " in verb else f"memory {verb}")
         call = Call(press, self._client, self._context, page=page)
         self._check(call, command)
         answer = await command.run(call, **read_back(command.params, values))

@@ -56,6 +56,8 @@ def resolve(catalogue: Catalogue, root: str, text: str) -> Found | Group | Missi
             return Found(catalogue.command(here.alone), name, "") if here.alone else here
         longer = f"{name} {word[1].lower()}"
         if longer not in catalogue.names and not _beginning(catalogue, longer):
+            if isinstance(here, Group) and here.rest:
+                return Found(catalogue.command(here.rest), name, rest.strip())
             break
         name, rest = longer, rest[word.end() :]
     last = {one[len(name) + 1 :]: one for one in _beginning(catalogue, name)}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from discoclaw.bot.commands import alone, menus, preview, search
+from discoclaw.bot.commands import alone, menus, preview, remind, search
 from discoclaw.bot.commands import help as helping
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.wire import TEXT_ROOTS
@@ -39,6 +39,11 @@ OWN: Final[Mapping[str, Run]] = {
     "memory data optout": alone.optout,
     "memory data optin": alone.optin,
     "memory data reset-summary": alone.reset_summary,
+    "remind me": remind.me,
+    "remind list": remind.listed,
+    "remind delete": remind.delete,
+    "remind edit": remind.edit,
+    "remind snooze": remind.snooze,
     "hatch start": alone.hatch_start,
     "hatch cancel": alone.hatch_cancel,
     "hatch show": alone.hatch_show,

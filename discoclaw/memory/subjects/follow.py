@@ -76,6 +76,11 @@ class Follower(Listener):
         self._todo: dict[str, int] = {}
         """How often each subject was touched since its last mirroring began that worked."""
 
+    @property
+    def started(self) -> bool:
+        """Whether it takes note of what changes."""
+        return self._worker is not None
+
     async def catch_up(self) -> None:
         """Queue every subject that is not mirrored as it is now. Does nothing unless it is started."""
         if self._worker is None:

@@ -237,6 +237,7 @@ class Memory:
                 max_items=self.max_items,
                 erased_at=self.erased_at(subject),
                 bot_memory=subject == BOT,
+                reminders=one.branches.reminders,
             )
             outcome = wish(draft)
             commit = draft.commit(why, branch=name, **metadata)

@@ -37,6 +37,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.pending import Pending
 from discoclaw.core.privacy import DmPrivacy, kept_private, presumed_private
 from discoclaw.core.purge import TakenBack
+from discoclaw.core.reminder import Reminder
 from discoclaw.core.text import normalise
 from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import Conflict, View
@@ -442,7 +443,7 @@ def _heads(branches: Branches) -> frozenset[str]:
 # ---------------------------------------------------------------------- snapshots
 # A cache in a plain file: the SHA-256 of its second line, and that line, which is JSON.
 
-VERSION: Final = 7
+VERSION: Final = 8
 """The version of a snapshot's format."""
 
 
@@ -478,7 +479,7 @@ class _File:
     version: int
     size: int
     digest: str
-    branches: tuple[Mapping[str, Branch], str, tuple[tuple[int, str], ...], int, int]
+    branches: tuple[Mapping[str, Branch], str, tuple[tuple[int, str], ...], int, int, Mapping[str, Reminder]]
     view: _View
 
 
@@ -493,7 +494,7 @@ def save(path: Path, snapshot: Snapshot) -> None:
     given = {field.name: getattr(view, field.name) for field in fields(_View)}
     items, taken = tuple(view.items.values()), tuple(view.taken_back.values())
     kept = _View(**{**given, "items": items, "taken_back": taken})
-    branches = at.all, at.current, at.moves, at.last_ms, at.turned_ms
+    branches = at.all, at.current, at.moves, at.last_ms, at.turned_ms, at.reminders
     text = _json().dump_json(_File(VERSION, snapshot.size, snapshot.digest, branches, kept))
     try:
         write_atomic(path, b"%s\n%s\n" % (_seal(text), text))

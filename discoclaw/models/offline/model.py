@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import NamedTuple
 
 from discoclaw.core import titles
-from discoclaw.core.errors import ModelBadOutput
+from discoclaw.core.errors import ModelBadOutput, Refused
 from discoclaw.core.model import (
     AssistantTurn,
     Finished,
@@ -31,7 +32,9 @@ from discoclaw.core.yours import yours
 from discoclaw.models.offline import facts
 from discoclaw.models.offline.facts import Language, language_of, languages, read, remembered
 from discoclaw.models.structured import checked
+from discoclaw.reminders.when import divided
 
+REMIND_TOOL = "remind"
 STORE_TOOL = "memory_store"
 SEARCH_TOOL = "memory_search"
 MOST_FOUND = 50
@@ -53,7 +56,7 @@ class OfflineModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer in pieces of a few words, or a call of the tool that stores or finds memories."""
-        if call := _store_call(request) or _search_call(request):
+        if call := _remind_call(request) or _store_call(request) or _search_call(request):
             yield Finished(AssistantTurn("", (call,)), "tools")
             return
         text = self._text(request)
@@ -108,6 +111,22 @@ class OfflineModel:
 def _last_message(request: ModelRequest) -> str:
     """The newest user turn, "" if there is none."""
     return next((turn.text for turn in reversed(request.turns) if isinstance(turn, UserTurn)), "")
+
+
+def _remind_call(request: ModelRequest) -> ToolCall | None:
+    """The tool call for "remind me …", made once and only when the tool is offered."""
+    if not _may_call(request, REMIND_TOOL):
+        return None
+    message = parse(_last_message(request)).message
+    if (match := _REMIND.match(_addressed(message))) is None:
+        return None
+    try:
+        # Only which words are the time: the tool reads them, and knows the person's clock.
+        when, what = divided(collapse(match["x"]).rstrip(" .!?"), 0, UTC)
+    except Refused:
+        return None
+    wanted = {"what": what, "when": when, "quote": collapse(message)}
+    return ToolCall(f"offline_{len(request.turns)}", REMIND_TOOL, wanted)
 
 
 def _store_call(request: ModelRequest) -> ToolCall | None:
@@ -166,7 +185,7 @@ _NOTE = re.compile(
     r"(?: \[i\d+\](?: \(linked\))?)?$",
     re.M,
 )
-_SHORT_ID = re.compile(r":? ?\[i\d+\]")
+_SHORT_ID = re.compile(r":? ?\[(?:i\d+|[0-9a-f]{8})\]")
 _LINKED = re.compile(r"^i\d+ and i\d+: (\w+)\.$", re.M)
 _FILE = re.compile(r"^- (?:\w+ \d+: )?“(?P<name>.*?)”(?: \([^)\n]*\))?, (?P<now>with this message)?", re.M)
 _QUOTED = re.compile(r"^  > (.*\S.*)$", re.M)
@@ -192,6 +211,12 @@ _UNTIL = re.compile(r"^\(until [\d-]+\) ")
 _REMEMBER = re.compile(
     r"^(?:please,? |can you |could you |hey,? )*remember(?: that|:| this:)? "
     r"(?!(?:when|how|what|who|me)\b)(?P<x>.+)$",
+    _I | re.S,
+)
+
+_REMIND = re.compile(
+    r"^(?:please,? |can you |could you |would you |hey,? |bitte,? |kannst du )*"
+    r"(?:remind me|erinner(?:e|st)? mich(?: bitte)?)\b[,:]? (?P<x>.+)$",
     _I | re.S,
 )
 
