@@ -115,6 +115,19 @@ class TestErasing:
             assert traces(world.data, WORD) == []
             assert world.cli("audit", "privacy").exit_code == 0
 
+    @pytest.mark.parametrize("restarts", ["before", "after"])
+    async def test_whoever_writes_in_the_same_moment_is_answered(self, start: Start, restarts: str) -> None:
+        async with start() as world:
+            for place in (world.ann_dm, world.general):
+                await world.says(world.ann, place, "Hello")
+            if restarts == "before":
+                await world.restart()
+            await says(world, "erase --yes", place=world.ann_dm)
+            if restarts == "after":
+                await world.restart()
+            for place in (world.ann_dm, world.general):
+                assert await world.says(world.ann, place, "I am new here") == "ok"
+
     async def test_asks_with_buttons_that_outlive_a_restart(self, start: Start) -> None:
         async with start() as world:
             await says(world, "remember I like zebras")

@@ -86,6 +86,8 @@ class Inboxes(Derived, Listener):
         self._shared = shared
         self._names: dict[int, str] = {} if shared else {0: NAME}
         self._since: dict[int, int] = {}
+        self._erased: dict[str, int] = {}
+        """The newest message that was handled in each conversation that was erased and had no gap."""
         self._unwritten: dict[str, int] = {}
         self._lines: dict[str, str] = {}
         """Conversations as they are on disk, by session key, until they change."""
@@ -185,6 +187,7 @@ class Inboxes(Derived, Listener):
 
     def fall_behind(self, shards: Shards = EVERY) -> None:
         """Note a gap: a connection was lost, and what is said meanwhile has to be read later."""
+        self._erased.clear()
         if not (self._catches_up and self._inboxes):
             return
         # Where nothing was heard of a shard, the gap begins where we last heard anything at all.
@@ -206,8 +209,9 @@ class Inboxes(Derived, Listener):
 
     def has_gap(self, session_key: str, place: Place) -> bool:
         """Whether a conversation has a gap, which may be one in which nothing was heard yet."""
-        known = session_key in self._inboxes
-        return self.is_behind(session_key) if known else self.since(place.guild_id) > 0
+        if session_key in self._inboxes or session_key in self._erased:
+            return self.is_behind(session_key)
+        return self.since(place.guild_id) > 0
 
     def behind(self, shards: Shards = EVERY) -> Mapping[str, Inbox]:
         """The conversations of these shards with a gap, by session key."""
@@ -234,15 +238,20 @@ class Inboxes(Derived, Listener):
         """The inbox of a conversation. A new one begins at the newest message before the gap."""
         inbox = self._inboxes.pop(session_key, None)
         if inbox is None:
-            since = self.since(place.guild_id)
-            if since and (user_id := person_of(session_key)) is not None:  # what was erased is not read again
-                since = max(since, snowflake_at(self._consent.erased_at(user_id)))
-            inbox = Inbox(place.channel_id, since, behind=since > 0, guild_id=place.guild_id)
+            floor, behind = self._erased.pop(session_key, 0), False
+            if not floor and (since := self.since(place.guild_id)):  # what was erased is not read again
+                floor, behind = max(since, self._erased_up_to(session_key)), True
+            inbox = Inbox(place.channel_id, floor, behind=behind, guild_id=place.guild_id)
             self._make_room()
         elif inbox.guild_id is None and place.guild_id is not None:  # it was written by an older version
             inbox.guild_id = place.guild_id
         self._inboxes[session_key] = inbox  # the last one: that of the conversation that was active last
         return inbox
+
+    def _erased_up_to(self, session_key: str) -> int:
+        """The highest id that a message can have from before a person, whose DM it is, was erased; or 0."""
+        user_id = person_of(session_key)
+        return snowflake_at(self._consent.erased_at(user_id)) if user_id is not None else 0
 
     def _make_room(self) -> None:
         """Drop what was not active for longest. What waits for something stays, and moves to the end."""
@@ -285,8 +294,11 @@ class Inboxes(Derived, Listener):
         number = int(message_id)
         known = session_key in self._inboxes
         inbox = self.reach(session_key, place)
+        if inbox.floor == self._erased_up_to(session_key):
+            # Nobody handled what arrives only now, though the erasing may be dated later: clocks differ.
+            inbox.floor = min(inbox.floor, number - 1)
         if not known and not inbox.behind:
-            inbox.floor = number - 1
+            inbox.floor = max(inbox.floor, number - 1)
             if place.kind == "dm":  # Discord lists none, so it would be found only when they write again
                 self._note(session_key)
         return inbox.take(number)
@@ -383,8 +395,10 @@ class Inboxes(Derived, Listener):
         if phase != "ram":
             return
         if purge.erases and purge.user_id:
-            self._inboxes.pop(dm_of(purge.user_id), None)
-            self._lines.pop(dm_of(purge.user_id), None)
+            dm = dm_of(purge.user_id)
+            if (inbox := self._inboxes.pop(dm, None)) is not None and not inbox.behind:
+                self._erased[dm] = inbox.newest
+            self._lines.pop(dm, None)
         if purge.everything and purge.user_id and (name := self._names.get(self._shard(None))) is not None:
             self._texts[name].anew()
             self._worker.note(name, first=True)
