@@ -189,7 +189,7 @@ def build(
         changes=changes,
     )
     choices = Choices(disk, changes, asks=places.asks_first)
-    consent = KnownConsent(choices, memory.erased_at)
+    consent = KnownConsent(choices, memory.tombstones)
 
     # What is stored of talk.
     clears = Clears(disk, clock=clock)

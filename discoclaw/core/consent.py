@@ -29,12 +29,13 @@ def _never(user_id: str) -> int:
     return NEVER
 
 
-class _Cutoffs:
+class Cutoffs:
     """One person's two limits (ms), shared by all their permissions that are in use."""
 
-    __slots__ = ("__weakref__", "erased_at", "refused_until")
+    __slots__ = ("__weakref__", "erased_at", "refused_until", "user_id")
 
-    def __init__(self, refused_until: int, erased_at: int) -> None:
+    def __init__(self, user_id: str, refused_until: int, erased_at: int) -> None:
+        self.user_id = user_id
         self.refused_until = refused_until
         self.erased_at = erased_at
 
@@ -44,7 +45,7 @@ class Permission:
 
     __slots__ = ("_cutoffs", "said_at", "subject", "user_id")
 
-    def __init__(self, user_id: str, said_at: int, cutoffs: _Cutoffs) -> None:
+    def __init__(self, user_id: str, said_at: int, cutoffs: Cutoffs) -> None:
         self.user_id = user_id
         self.subject = user_subject(user_id)
         self.said_at = said_at
@@ -78,8 +79,8 @@ class Consent:
     def __init__(self, refused_until: CutoffOf = _never, erased_at: CutoffOf = _never) -> None:
         self._refused_until = refused_until
         self._erased_at = erased_at
-        self._in_use: WeakValueDictionary[str, _Cutoffs] = WeakValueDictionary()
-        self._lately: deque[_Cutoffs] = deque(maxlen=LATELY)
+        self._in_use: WeakValueDictionary[str, Cutoffs] = WeakValueDictionary()
+        self._lately: deque[Cutoffs] = deque(maxlen=LATELY)
 
     def cutoff(self, user_id: str) -> int:
         """Until when (ms since 1970) nothing the person said may be kept: `NEVER`, a time, or `ALWAYS`."""
@@ -99,12 +100,13 @@ class Consent:
 
     def ask(self, user_id: str, said_at: int) -> Permission:
         """The permission for one message. As long as it is in use, it follows the person's decisions."""
-        cutoffs = self._in_use.get(user_id)
-        if cutoffs is None:
-            cutoffs = _Cutoffs(self._refused_until(user_id), self._erased_at(user_id))
-            self._in_use[user_id] = cutoffs
-            self._lately.append(cutoffs)
-        return Permission(user_id, said_at, cutoffs)
+        return Permission(user_id, said_at, self._in_use.get(user_id) or self._begun(user_id))
+
+    def _begun(self, user_id: str) -> Cutoffs:
+        cutoffs = Cutoffs(user_id, self._refused_until(user_id), self._erased_at(user_id))
+        self._in_use[user_id] = cutoffs
+        self._lately.append(cutoffs)
+        return cutoffs
 
     def in_use(self, user_id: str) -> bool:
         """Whether any permission of a person is in use, or was lately: RAM may have words of theirs."""
@@ -115,11 +117,6 @@ class Consent:
         if (cutoffs := self._in_use.get(user_id)) is not None:
             cutoffs.refused_until = self._refused_until(user_id)
             cutoffs.erased_at = self._erased_at(user_id)
-
-    def all_changed(self) -> None:
-        """Update all permissions in use, where it is not known who was erased."""
-        for user_id in list(self._in_use):
-            self.changed(user_id)
 
 
 UNLIMITED = Consent()

@@ -6,8 +6,11 @@ import pytest
 
 from discoclaw.core.consent import ALWAYS, NEVER
 from discoclaw.core.purge import Derived, Phase, Purge
+from discoclaw.core.subject import user_subject
+from discoclaw.memory.erasing.tombstones import FILE, Tombstones
 from discoclaw.memory.people.choices import Choices, KnownConsent
 from discoclaw.memory.subjects.store import Memory
+from tests.counting import Counts, counted, grown
 from tests.memory.kit import ANN, NOW
 
 ID = ANN.removeprefix("user-")
@@ -22,7 +25,7 @@ def choices(memory: Memory, root: Path) -> Choices:
 
 @pytest.fixture
 def consent(memory: Memory, choices: Choices) -> KnownConsent:
-    consent = KnownConsent(choices, memory.erased_at)
+    consent = KnownConsent(choices, memory.tombstones)
     memory.join(consent)
     return consent
 
@@ -57,3 +60,25 @@ async def test_and_with_an_erasing_before_any_other_part_hears_of_it(
     assert consent.erased_at(ID) == at
     assert consent.may_keep(ID, at + 1)
     assert consent.erased_at("456") == NEVER
+
+
+async def test_another_processs_erasing_ends_permissions_at_the_cost_of_one_person(
+    memory: Memory, consent: KnownConsent, root: Path
+) -> None:
+    elsewhere = Tombstones(root)
+    elsewhere.load()
+    kept, counts = [consent.ask(str(number), NOW) for number in range(100)], list[Counts]()
+
+    async def erased(user_id: str) -> None:
+        elsewhere.add(user_subject(user_id), NOW)
+        memory.tombstones.catch_up()
+        await consent.renewed({FILE})
+
+    await erased("0")
+    for first, last in ((100, 200), (200, 2_000)):
+        kept += [consent.ask(str(number), NOW) for number in range(first, last)]
+        with counted() as count:
+            await erased(str(last - 1))
+        counts.append(count)
+    assert [one.user_id for one in kept if one.erased] == ["0", "199", "1999"]
+    assert grown(*counts, most_steps=20) == {}

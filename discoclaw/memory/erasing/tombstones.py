@@ -38,6 +38,8 @@ class Tombstones:
         self._path, self._key_path = self._lines.path, self._documents.folder / KEY
         self._key: bytes | None = None
         self._marks: dict[str, int] = {}
+        self.marks: list[str] = []
+        """The marks of all tombstones, in the order in which they became known; some stand there twice."""
         self._head = NO_LOG
 
     def load(self) -> None:
@@ -66,6 +68,10 @@ class Tombstones:
             return -1
         return self._marks.get(_mark(self._key, subject), -1)
 
+    def mark(self, subject: str) -> str:
+        """What stands for a subject in its tombstone; "" while there is no key, and so no tombstone."""
+        return _mark(self._key, subject) if self._key is not None else ""
+
     def any(self) -> bool:
         """Whether anybody was ever erased."""
         return bool(self._marks)
@@ -79,7 +85,7 @@ class Tombstones:
         mark = _mark(self._key, subject)
         line = json.dumps({"mark": mark, "at": at}).encode() + b"\n"
         rewrite(self._lines, lambda before: joined(before, line))
-        self._marks[mark] = at
+        self._know(mark, at)
 
     def note(self, subject: str, at: int) -> None:
         """Count somebody as erased whose tombstone another process is about to write.
@@ -88,8 +94,12 @@ class Tombstones:
         """
         if self._key is None:
             self._key = self._make_key()
-        mark = _mark(self._key, subject)
-        self._marks[mark] = max(at, self._marks.get(mark, -1))
+        self._know(_mark(self._key, subject), at)
+
+    def _know(self, mark: str, at: int) -> None:
+        if at > self._marks.get(mark, -1):
+            self._marks[mark] = at
+            self.marks.append(mark)
 
     def _take(self, line: bytes) -> None:
         try:
@@ -98,7 +108,7 @@ class Tombstones:
         except (ValueError, TypeError, KeyError, RecursionError):
             mark = at = None
         if isinstance(mark, str) and _MARK.fullmatch(mark) and valid_ms(at):
-            self._marks[mark] = max(at, self._marks.get(mark, -1))
+            self._know(mark, at)
         elif line.strip():
             log.error("%s: %r isn't a tombstone; it is left out", self._path, line[:80])
 

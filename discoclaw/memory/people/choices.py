@@ -18,8 +18,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
-from discoclaw.core.consent import Consent
+from discoclaw.core.consent import Consent, Cutoffs
 from discoclaw.core.errors import MemoryFault, faulting
 from discoclaw.core.message import Place
 from discoclaw.core.purge import Derived, Phase, Purge
@@ -27,6 +28,7 @@ from discoclaw.core.subject import user_subject
 from discoclaw.core.times import valid_ms
 from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.erasing import tombstones
+from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id
 from discoclaw.store.plain import disk_at
 from discoclaw.store.port import CHOICES, Disk, Documents
@@ -136,16 +138,39 @@ class KnownConsent(Consent, Derived, Listener):
 
     name = "permissions in use"
 
-    def __init__(self, choices: Choices, erased_at: Callable[[str], int]) -> None:
-        super().__init__(choices.refused_until, lambda user_id: erased_at(user_subject(user_id)))
+    def __init__(self, choices: Choices, tombs: Tombstones) -> None:
+        super().__init__(choices.refused_until, lambda user_id: tombs.erased_at(user_subject(user_id)))
+        self._tombs = tombs
+        self._followed = len(tombs.marks)
+        self._of_mark: WeakValueDictionary[str, Cutoffs] | None = None
+        """Who is in use, as a tombstone names them; None until another process erases somebody."""
 
     def chosen(self, user_id: str) -> None:
         self.changed(user_id)
 
     async def renewed(self, names: Collection[str]) -> None:
-        """End the permissions in use of those whom another process erased."""
-        if tombstones.FILE in names:
-            self.all_changed()
+        """End the permissions in use of those whom another process erased.
+
+        A tombstone names nobody: who is meant is found among those in use, of whom there may be many.
+        """
+        if tombstones.FILE not in names:
+            return
+        new, self._followed = self._tombs.marks[self._followed :], len(self._tombs.marks)
+        if new and self._of_mark is None:
+            in_use = list(self._in_use.values())
+            self._of_mark = WeakValueDictionary({self._mark(one): one for one in in_use})
+        for mark in new:
+            if self._of_mark is not None and (found := self._of_mark.get(mark)) is not None:
+                self.changed(found.user_id)
+
+    def _begun(self, user_id: str) -> Cutoffs:
+        cutoffs = super()._begun(user_id)
+        if self._of_mark is not None:
+            self._of_mark[self._mark(cutoffs)] = cutoffs
+        return cutoffs
+
+    def _mark(self, cutoffs: Cutoffs) -> str:
+        return self._tombs.mark(user_subject(cutoffs.user_id))
 
     def purge(self, purge: Purge, phase: Phase) -> None:
         if phase == "ram" and purge.erases and purge.user_id:

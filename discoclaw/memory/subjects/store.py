@@ -87,7 +87,7 @@ class Memory:
         self._clock = clock
         self.max_items = max_items
         self._folder = DataFolder(disks, clock=clock)
-        self._tombstones = Tombstones(self.disk)
+        self.tombstones = Tombstones(self.disk)
         self._entries = Entries(clock=clock, idle_ms=idle_ms)
         self._dm_privacy = dm_privacy
         self._snapshots = disks.root.parent / "cache" / "views"
@@ -102,7 +102,7 @@ class Memory:
             self.disk,
             self.ledgers,
             self._entries,
-            self._tombstones,
+            self.tombstones,
             self.personal,
             cursors,
             self.changes,
@@ -132,7 +132,7 @@ class Memory:
         Raises MemoryFault.
         """
         bring_decisions(source, self.disk)
-        self._tombstones.load()
+        self.tombstones.load()
 
     def rescue(self) -> list[str]:
         """Save what can be read of a store that is damaged as a whole; see `DataFolder.rescue`."""
@@ -324,11 +324,11 @@ class Memory:
 
     def erased_at(self, subject: str) -> int:
         """When (ms) the subject was last erased; -1 when never."""
-        return self._tombstones.erased_at(subject)
+        return self.tombstones.erased_at(subject)
 
     def erased_anybody(self) -> bool:
         """Whether anybody was ever erased here: words of unknown authors may then be theirs."""
-        return self._tombstones.any()
+        return self.tombstones.any()
 
     def pending_erasures(self, step: str | None = None) -> list[str]:
         """Subjects whose erasing is unfinished, or is waiting for this outside step."""
