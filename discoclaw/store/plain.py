@@ -4,9 +4,11 @@ Blocking; raises what `port` says. Knows nothing about what the bytes mean.
 """
 
 import os
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from discoclaw.store.files import append_synced, open_plain, read_plain, sync_folder, write_atomic
 from discoclaw.store.port import (
@@ -22,9 +24,20 @@ from discoclaw.store.port import (
     overtaken,
 )
 
+_guard = threading.Lock()
+_locks: WeakValueDictionary[Path, threading.Lock] = WeakValueDictionary()
+
+
+def _alone(path: Path) -> threading.Lock:
+    """The lock of a file: between looking at its length and replacing it, no thread may add a line to it."""
+    with _guard:
+        lock = _locks.get(path) or threading.Lock()
+        _locks[path] = lock
+        return lock
+
 
 class FileLog(Log):
-    """A log as one file."""
+    """A log as one file. Only one process uses it, and one of its threads at a time writes it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,7 +63,8 @@ class FileLog(Log):
             return b""
 
     def append(self, content: bytes, *, after: Head) -> Head:
-        append_synced(self._path, content, expected_size=after.size)
+        with _alone(self._path):
+            append_synced(self._path, content, expected_size=after.size)
         return Head(after.size + len(content))
 
     def cut(self, size: int) -> None:
@@ -59,9 +73,10 @@ class FileLog(Log):
             os.fsync(file.fileno())
 
     def replace(self, content: bytes, *, after: Head | None = None) -> None:
-        if after is not None and (head := self.head()) != after:
-            raise overtaken(self.path, head, after)
-        write_atomic(self._path, content)
+        with _alone(self._path):
+            if after is not None and (head := self.head()) != after:
+                raise overtaken(self.path, head, after)
+            write_atomic(self._path, content)
 
 
 class FileLedgers(Ledgers):

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from discoclaw.store.files import (
     session_name,
     write_atomic,
 )
-from discoclaw.store.plain import FileDocuments
+from discoclaw.store.plain import FileDocuments, FileLog
+from discoclaw.store.port import rewrite
 from tests.memory import child
 from tests.memory.kit import REPOSITORY, STAMP, Doomed, told_by
 from tests.tables import naming
@@ -133,3 +135,24 @@ class TestNoNameLeavesItsFolder:
         assert vectors["session_files"]
         for vector in vectors["session_files"]:
             assert session_name(vector["key"]) == vector["file"]
+
+
+def test_a_line_that_is_added_while_a_log_is_written_anew_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, begun, added = tmp_path / "clears.jsonl", threading.Event(), threading.Event()
+    path.write_bytes(b"ann\nbob\n")
+
+    def slow(path: Path, content: bytes) -> None:
+        begun.set()
+        added.wait(0.3)
+        write_atomic(path, content)
+
+    monkeypatch.setattr("discoclaw.store.plain.write_atomic", slow)
+    erasing = threading.Thread(target=rewrite, args=(FileLog(path), lambda before: b"bob\n"))
+    erasing.start()
+    begun.wait()
+    rewrite(FileLog(path), lambda before: before + b"eve\n")
+    added.set()
+    erasing.join()
+    assert path.read_bytes() == b"bob\neve\n"
