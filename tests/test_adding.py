@@ -303,3 +303,27 @@ class TestAPartWithPersonalData:
             assert result.exit_code == 0, result.output
             left = [path.name for path in (world.data / "memory" / "mottos").iterdir()]
             assert left == [f"{world.bob.id}.json"]
+
+    async def test_keeps_no_damaged_copy_of_what_was_taken_back(self, start: Start) -> None:
+        async with start() as world:
+            await self.begun(world)
+            folder = world.data / "memory" / "mottos"
+            for word in ("zebras first", "tea at five"):
+                (folder / f"1.json.corrupt-{word[:4].strip()}").write_text(f"{{{word}")
+            await world.says(world.ann, world.general, "!memory forget Zebras first")
+            assert [one.name for one in folder.iterdir() if "corrupt" in one.name] == ["1.json.corrupt-tea"]
+
+    async def test_is_in_a_backup_and_comes_back_with_it(self, start: Start) -> None:
+        async with start() as world:
+            await self.begun(world)
+            await world.stop()
+            made = world.cli("backup", str(world.folder / "all.tar.gz"))
+            assert made.exit_code == 0 and "mottos" not in made.output, made.output
+            restored = world.cli(
+                "restore", str(world.folder / "all.tar.gz"), "--into", str(world.folder / "new")
+            )
+            assert restored.exit_code == 0, restored.output
+            before, after = (one / "memory" / "mottos" for one in (world.data, world.folder / "new"))
+            assert {one.name: one.read_bytes() for one in after.iterdir()} == {
+                one.name: one.read_bytes() for one in before.iterdir()
+            }

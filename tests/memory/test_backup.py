@@ -95,9 +95,14 @@ class TestABackup:
         unknown = {name.rpartition("/")[2] for name in done.skipped}
         assert all("~" in name or "#" in name for name in unknown)  # what editors leave
 
-    def test_names_a_folder_that_it_does_not_know(self, full: Shelves, tmp_path: Path) -> None:
-        full.memory.disk.documents("novelties").write("x.json", b"{}")
-        assert "memory/novelties" in backed_up(full.data, full.store, tmp_path / "a.tar.gz").skipped
+    def test_has_a_folder_that_nobody_listed_and_names_one_that_is_not_the_programs(
+        self, full: Shelves, tmp_path: Path
+    ) -> None:
+        for folder in ("novelties", "Notes"):
+            full.memory.disk.documents(folder).write("x.json", b"{}")
+        made = backed_up(full.data, full.store, tmp_path / "a.tar.gz")
+        assert made.contents.has("memory/novelties/x.json")
+        assert "memory/Notes/x.json" in made.skipped
 
     def test_is_closed_to_others_and_replaces_nothing(self, full: Shelves, tmp_path: Path) -> None:
         target = tmp_path / "a.tar.gz"

@@ -25,7 +25,7 @@ from discoclaw.memory.kept import JSON, called, json_names, remove_named
 from discoclaw.memory.subjects.entries import Entries
 from discoclaw.store.files import in_thread, render_json, session_name, sweep
 from discoclaw.store.plain import FileDocuments
-from discoclaw.store.port import CHOICES, CURSORS, GROUPS, INTENTS, PROFILES, ROLLING, Disk, Documents
+from discoclaw.store.port import CHOICES, CURSORS, DURABLE, INTENTS, LEDGERS, ROLLING, Disk, Documents
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -276,12 +276,12 @@ def _rest(value: object, theirs: Collection[str]) -> object:
 
 
 class CopiesAside(Derived):
-    """Damaged summaries and files of groups and profiles that were kept beside the good ones."""
+    """Damaged documents of all folders, kept beside the good ones. Durable files are their person's own."""
 
     name = "damaged copies"
 
     def __init__(self, disk: Disk) -> None:
-        self._folders = [disk.documents(name) for name in (ROLLING, GROUPS, PROFILES)]
+        self._disk = disk
 
     def purge(self, purge: Purge, phase: Phase) -> Outcome:
         # An erasing removes what is named after the person, with the files themselves.
@@ -291,7 +291,7 @@ class CopiesAside(Derived):
     def _remove(self, purge: Purge) -> Purged:
         """Remove the copies that have the words; for somebody who wants no memory, all copies."""
         left = list[str]()
-        for folder in self._folders:
+        for folder in map(self._disk.documents, self._disk.folders() - STAY - {LEDGERS, DURABLE}):
             copies = [name for name in folder.names() if _ASIDE.search(name)]
             gone = [one for one in copies if purge.everything or _holds(folder.read(one), purge)]
             left += folder.remove(gone)[1]

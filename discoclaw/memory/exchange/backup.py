@@ -56,17 +56,12 @@ from discoclaw.store.files import (
 )
 from discoclaw.store.plain import FileDocuments
 from discoclaw.store.port import (
-    ANSWERS,
     CHOICES,
     CURSORS,
     DURABLE,
-    GROUPS,
     INTENTS,
     LEDGERS,
-    PROFILES,
     ROLLING,
-    TOOLS,
-    USAGE,
     Disk,
     is_log,
     subject_of,
@@ -83,11 +78,14 @@ DATABASES: Final = (ARCHIVE, OUTBOX)
 """The SQLite files that lie beside every store."""
 TABLES = "archive"
 """The folder of the archive's tables, if it lies in a database."""
-FOLDERS = (LEDGERS, DURABLE, ROLLING, CURSORS, INTENTS, PROFILES, GROUPS, TOOLS, USAGE, ANSWERS, TABLES)
-_FOLDERS = "|".join(FOLDERS)
+OUTBOX_FOLDER: Final = OUTBOX.split("/")[1]
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,250}"
 _TOP = r"[a-z_-]{1,40}\.(json|jsonl|key)(\.[a-z]{1,20}-[0-9-]{1,40})?"
-_NAME = re.compile(rf"memory/((({_FOLDERS})/{_PART})|{_TOP})|{'|'.join(map(re.escape, (*DATABASES, KEY)))}")
+_NAME = re.compile(
+    rf"memory/((?!({CHOICES}|{OUTBOX_FOLDER})/)[a-z]{{1,40}}/{_PART}|{_TOP})"
+    rf"|{'|'.join(map(re.escape, (*DATABASES, KEY)))}"
+)
+"""Any folder of a store may be in a backup: a new one is listed nowhere."""
 _CHOICES = f"{MEMORY}{choices.FILE}"
 _MOST_LIST = 256 << 20
 """The most bytes that the list of members has: a million people's files."""
@@ -288,7 +286,7 @@ PACKED = 4
 """Packed, a file is at most this part of its size, for the space that has to be free. Ledgers: a tenth."""
 LEVEL = 6
 _ELSEWHERE = frozenset(
-    {*FOLDERS, CHOICES, "archive.sqlite", "outbox", VERSION_FILE}
+    {"archive.sqlite", VERSION_FILE}
     | {f"{name}{end}" for name in ("archive.sqlite", SQLITE) for end in ("", *database.BESIDE)}
 )
 """Names that are written by other means than as a text of a store, or are of a store that isn't used."""
@@ -406,7 +404,8 @@ class _Writing:
     def _store(self, disk: Disk, *, beside: bool) -> None:
         """Write all parts of a store, in the order that makes them fit each other."""
         self._texts(disk, CURSORS, lambda name: not name.startswith(PEOPLE_OF))
-        for folder in (TOOLS, USAGE, ANSWERS, ROLLING, DURABLE, PROFILES, GROUPS):
+        apart = {CURSORS, LEDGERS, INTENTS, CHOICES, TABLES, OUTBOX_FOLDER}
+        for folder in sorted((disk.folders() | {ROLLING, DURABLE}) - apart):
             self._texts(disk, folder)
         self._texts(disk, CURSORS, lambda name: name.startswith(PEOPLE_OF))
         for name in DATABASES if beside else ():
@@ -431,6 +430,7 @@ class _Writing:
     def _texts(self, disk: Disk, folder: str, wanted: Callable[[str], bool] = lambda name: True) -> None:
         """Write the texts and logs of one folder. What is removed meanwhile is left out."""
         documents, inside = disk.documents(folder), f"{folder}/" if folder else ""
+        elsewhere = _ELSEWHERE if folder else _ELSEWHERE | disk.folders()
         if folder == DURABLE:
             if disk.durable is None:
                 return
@@ -438,7 +438,7 @@ class _Writing:
         for name in filter(wanted, documents.names()):
             full = f"{MEMORY}{inside}{name}"
             if not fits(full) or full in DATABASES:
-                if not name.startswith(".") and (folder or name not in _ELSEWHERE):
+                if not name.startswith(".") and name not in elsewhere:
                     self._skipped.append(full)
                 continue
             try:

@@ -22,7 +22,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.subject import group_subject, user_subject
 from discoclaw.memory.erasing import tombstones
 from discoclaw.memory.erasing.groups import INDEX, OF_PERSON
-from discoclaw.memory.exchange.backup import ARCHIVE, KEY, TABLES, Contents, read_file
+from discoclaw.memory.exchange.backup import ARCHIVE, KEY, OUTBOX_FOLDER, TABLES, Contents, read_file
 from discoclaw.memory.folder import MOVES, VERSION_FILE, Move, mark_version, prepare, put_in_place
 from discoclaw.memory.people import choices
 from discoclaw.memory.stores import Disks, bring_decisions, shared
@@ -47,7 +47,7 @@ Also the inboxes of shards: where one process has everything, nobody would read 
 _OURS = frozenset({".lock", ".holder", ".config.lock"})
 """Files that belong to the process that has the folder."""
 _BESIDE = frozenset(
-    {*_OURS, TABLES, VERSION_FILE, "archive.sqlite", "outbox", SQLITE, f"{SQLITE}-wal", f"{SQLITE}-shm"}
+    {*_OURS, TABLES, VERSION_FILE, "archive.sqlite", OUTBOX_FOLDER, SQLITE, f"{SQLITE}-wal", f"{SQLITE}-shm"}
 )
 """Files and folders beside the texts of a store."""
 _DECIDED = frozenset({tombstones.FILE, tombstones.KEY, choices.FILE, VERSION_FILE})
