@@ -37,7 +37,7 @@ from discoclaw.bot.words import texts_of, texts_shown
 from discoclaw.commands.caller import OPTED_OUT
 from discoclaw.commands.memories import STAMP, Asked, menu_of, stamp
 from discoclaw.commands.questions import LETTERS
-from discoclaw.core.draft import AlreadySettled, Resolution
+from discoclaw.core.draft import Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Key, is_proposal, key_of_event
@@ -234,7 +234,7 @@ async def choice(at: Pressed) -> Answer:
     try:
         number = len(await _answer(at, asked, yes=yes))
         note = f"Done: you said {'yes' if yes else 'no'} to {number}."
-    except AlreadySettled as already:  # the menu stays: it shows what is left
+    except verbs.AlreadySettled as already:  # the menu stays: it shows what is left
         note = sentence(already)
     message = at.press.message
     private = at.press.guild_id is None or (message is not None and message.flags.ephemeral)

@@ -19,28 +19,30 @@ output is only a request; the rules here decide:
   items does not remove what has one.
 - How the person settles a conflict (keep_old, use_new or both_valid) counts as stated.
 - Nothing said before the memory was erased is learned again.
-- What is inferred about a person who wants to be asked (`Origin.needs_yes`) is proposed (`keep_proposed`).
+- What is inferred about a person who wants to be asked (`Origin.needs_yes`) is proposed (`propose`).
 - Over the limit, the oldest deprecated items are removed first, then the oldest active ones.
 
-`draft_patch` applies what extraction proposes. What a person answers to a proposal, and changes in their
-durable file, is below. Pure, as `draft_events`.
+`draft_patch` applies what extraction proposes, `memory/subjects/verbs` what a person answers to a proposal.
+Pure.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from discoclaw.core.draft_events import EventDraft, is_older
-from discoclaw.core.draft_events import Origin as Origin
+from discoclaw.core import reminder
 from discoclaw.core.errors import Refused
-from discoclaw.core.event import Commit
+from discoclaw.core.event import Commit, Event, EventType
 from discoclaw.core.item import (
+    MANUAL,
     Author,
     Facets,
     Item,
     Kind,
     Sensitivity,
+    Source,
     by_newest,
     check_kind,
     check_text,
@@ -51,12 +53,13 @@ from discoclaw.core.item import (
 from discoclaw.core.matching import find as find
 from discoclaw.core.matching import kept_words, one_saying
 from discoclaw.core.matching import matches as matches
-from discoclaw.core.pending import Pending
-from discoclaw.core.privacy import sensitivity, stricter
+from discoclaw.core.pending import MOST_PENDING, Settled, is_proposal
+from discoclaw.core.privacy import DmPrivacy, sensitivity, stricter
 from discoclaw.core.purge import purges, sources_with, terms_of
-from discoclaw.core.reminder import Reminder
+from discoclaw.core.reminder import Did, Reminder
 from discoclaw.core.subject import is_bot_key
 from discoclaw.core.text import normalise, scrub
+from discoclaw.core.times import iso_ms, snowflake_at
 from discoclaw.core.view import Conflict, Fold, View
 from discoclaw.core.zones import KEY as ZONE
 from discoclaw.core.zones import names_own_zone
@@ -71,10 +74,62 @@ Outcome = Literal["added", "updated", "restored", "unchanged", "conflict", "prop
 """The outcome of a requested change. "ignored": it rests on words that are too old to count."""
 
 
-class Draft(EventDraft):
-    """Requested changes of one subject's memory, as far as the rules allow them.
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The origin of a change: from the person ("stated") or from a model ("inferred"), and on what basis.
 
-    `erased_at` is when (ms) the memory was last erased. `bot_memory`: it is the bot's own memory.
+    `said_at` (ms) is when the words were said. `private`: in a DM, or in a channel that not everybody can
+    read. `evidence` is a short quote or reason. `dm_privacy` is the rule that decides what stays private.
+    `asked`: a person asked for the change, although not they made it (a model's tool), or it keeps the item's
+    author (an undo).
+    `needs_yes`: the person is to be asked before this is remembered. `question` is how, in a model's words.
+    """
+
+    author: Author
+    source: Source = MANUAL
+    said_at: int = 0
+    private: bool = False
+    evidence: str = ""
+    dm_privacy: DmPrivacy = "balanced"
+    asked: bool = False
+    needs_yes: bool = False
+    of_channel: bool = False
+    """It is about what a channel does, not about one person, and everybody there may see it."""
+    edited: bool = False
+    """The message was edited: its words are as old as `said_at`, whenever it was sent."""
+    question: str = ""
+
+
+KEYED = "key"
+"""Stands for the kind where items are found by their keys."""
+
+
+class Places:
+    """Which items have a text or a key, so that finding one costs the same however many there are."""
+
+    def __init__(self, items: Mapping[str, Item]) -> None:
+        self.at: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+        self._of: dict[str, list[tuple[str, str]]] = {}
+        for key, item in items.items():
+            self.put(key, item)
+
+    def put(self, item_id: str, item: Item | None) -> None:
+        """Note how an item is now; None if it was removed."""
+        for place in self._of.pop(item_id, ()):
+            del self.at[place][item_id]
+        if item is not None:
+            self._of[item_id] = [(item.kind, normalise(item.text))]
+            if item.facets.key is not None:
+                self._of[item_id].append((KEYED, item.facets.key))
+            for place in self._of[item_id]:
+                self.at[place][item_id] = None
+
+
+class Draft:
+    """Requested changes of one subject's memory, as far as the rules allow them, as events on top of a view.
+
+    `erased_at` is when (ms) the memory was last erased. `bot_memory`: it is the bot's own memory. The current
+    time is an argument, and nothing is stored until somebody appends the commit.
     """
 
     def __init__(
@@ -87,10 +142,38 @@ class Draft(EventDraft):
         bot_memory: bool = False,
         reminders: Mapping[str, Reminder] = MappingProxyType({}),
     ) -> None:
-        super().__init__(view, now_ms=now_ms, reminders=reminders)
+        # Times rise strictly in a ledger: a durable file names the commit it shows by its time.
+        self.now_ms = max(now_ms, view.updated_at + 1)
+        self.events: list[Event] = []
+        self.reminders = reminders
+        """The reminders with all changes so far, by id."""
+        self._view = view
+        self._fold = Fold(view)
         self._max_items = max_items
         self._erased_at = erased_at
         self._bot_memory = bot_memory
+        self._places: Places | None = None
+
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """The items with all changes so far, by id."""
+        return self._fold.items
+
+    @property
+    def view(self) -> View:
+        """The view with all changes so far. Its `head`, `updated_at` and `commits` are still the start's."""
+        fold = self._fold
+        return replace(
+            self._view,
+            items=dict(fold.items),
+            last_event=dict(fold.last_event),
+            triples=dict(fold.triples),
+            conflicts=tuple(fold.conflicts),
+            forgotten=dict(fold.forgotten),
+            sources=dict(fold.sources),
+            taken_back=dict(fold.taken_back),
+            pending=fold.pending,
+        )
 
     def commit(
         self, message: str, /, *, branch: str = "main", empty: bool = False, **metadata: Any
@@ -99,7 +182,23 @@ class Draft(EventDraft):
         over = Origin("inferred", evidence=f"more than {self._max_items} items")
         for item in beyond(self.items, self._max_items, self._view.items):
             self.remove(item, over)
-        return super().commit(message, branch=branch, empty=empty, **metadata)
+        if not self.events and not empty:
+            return None
+        return Commit(
+            branch=branch,
+            events=tuple(self.events),
+            message=message,
+            parent_id=self._view.head,
+            timestamp=iso_ms(self.now_ms),
+            metadata=metadata,
+        )
+
+    def after(self, commit: Commit) -> View:
+        """The view after the draft's own commit: what `View.after` returns, without applying it once more.
+
+        The draft hands over its items, so nothing may be added to it after this.
+        """
+        return self._fold.view(commit.id, self.now_ms, self._view.commits + 1)
 
     # ------------------------------------------------------------------ items
 
@@ -126,7 +225,7 @@ class Draft(EventDraft):
             requested = replace(requested, key=ZONE)  # said in talk too, it is the one zone of the person
         if is_bot_key(requested.key) and not self._bot_memory:
             raise Refused(f"the key {requested.key!r} is reserved for my own memory; use another one")
-        current = meant(self.items, kind, text, given_id, requested.key, origin.author)
+        current = self._meant(kind, text, given_id, requested.key, origin.author)
         if current is not None and origin.author == "inferred":
             named = current.id == given_id or current.facets.key == requested.key is not None
             text = kept_words(current, text, named=named)
@@ -151,7 +250,8 @@ class Draft(EventDraft):
         if too_old(current, origin, self._erased_at):
             return current, "ignored"
         overrides_person = origin.author == "inferred" and current.facets.author == "stated"
-        if overrides_person and stands(current, origin):
+        # What is forgotten does not stand against words that came later.
+        if overrides_person and (current.active or origin.said_at <= current.updated_at):
             if origin.question:
                 return current, "ignored"  # a guess isn't a contradiction
             return current, self._dispute(current, text, level, origin)
@@ -247,7 +347,7 @@ class Draft(EventDraft):
             level = conflict.sensitivity
             self._change(current, conflict.text, current.tags, level, level, origin, current.facets)
         elif how == "both_valid" and other is None and conflict.text:
-            known = with_text(self.items, current.kind, conflict.text)
+            known = self._with_text(current.kind, conflict.text)
             if known is None:
                 facets = Facets(author=origin.author, sensitivity=conflict.sensitivity)
                 item = self._new(current.kind, conflict.text, origin, current.tags, facets)
@@ -283,6 +383,28 @@ class Draft(EventDraft):
 
     # ------------------------------------------------------------------ inside
 
+    def _meant(
+        self, kind: Kind, text: str, given_id: str | None, key: str | None, author: Author
+    ) -> Item | None:
+        """The item that an upsert changes: by id or key, else by its present text, else by its first text.
+
+        A model that repeats an item's first text means that item, which was changed since. A person does not,
+        unless the item is deprecated: remembering one thing must not overwrite another.
+        """
+        if given_id is not None and given_id in self.items:
+            return self.items[given_id]
+        if key is not None and (keyed := self._at(KEYED, key)):  # several if replicas used the same key
+            return min(keyed, key=lambda item: (not item.active, by_newest(item)))
+        began = self.items.get(item_id(kind, text))
+        if began is not None and began.active and author == "stated":
+            began = None
+        alike = one_saying(self.items.values(), kind, text) if author == "inferred" else None
+        return self._with_text(kind, text) or alike or began
+
+    def _with_text(self, kind: Kind, text: str) -> Item | None:
+        """The item that has this text now, preferably an active one."""
+        return min(self._at(kind, normalise(text)), key=lambda item: not item.active, default=None)
+
     def _new(self, kind: Kind, text: str, origin: Origin, tags: object, facets: Facets) -> Item:
         """A new item. If its derived id belongs to an item that began with this text, it gets another one."""
         item = new_item(kind, text, source=origin.source, now_ms=self.now_ms, tags=tags, facets=facets)
@@ -305,7 +427,9 @@ class Draft(EventDraft):
         outranks = origin.author == "stated" and current.facets.author == "inferred"
         repeated = normalise(current.text) == normalise(text)
         same = current.active and repeated and set(tags) <= set(current.tags)
-        key = current.facets.key if is_taken(self.items, requested.key, current) else requested.key
+        key = requested.key
+        if key is None or any(one.active and one.id != current.id for one in self._at(KEYED, key)):
+            key = current.facets.key  # it names another item that is in use
         settles = origin.author == "stated" and any(c.item_id == current.id for c in self._fold.conflicts)
         # Only the person lowers sensitivity, with `mark`; and repeating a text in private does not raise it.
         level = stricter(current.facets.sensitivity, marked if same else level)
@@ -322,52 +446,229 @@ class Draft(EventDraft):
         self.emit("modify", changed, {**body, "text": text}, origin)
         return self.items[current.id], "updated" if current.active else "restored"
 
+    # ------------------------------------------------------------------ proposals
+    # What was inferred waits for the yes of a person who wants to be asked. Links, categories and a higher
+    # sensitivity aren't claims about the person, and remember nothing new; they are made at once. Who wants
+    # to be asked is known to the caller; what the answer does is in `memory/subjects/verbs`.
+
+    def propose(self, item: Item, origin: Origin) -> Outcome:
+        """Let an item, as it would be, wait for the person's yes. One that says the same waits already.
+
+        It is ignored after the person's "no" to the same words, unless these were said later; and when one
+        draft proposes more than may be pending, which no person would read.
+        """
+        plain, refused_at = normalise(item.text), self._fold.forgotten.get(item_id(item.kind, item.text), -1)
+        if any((one.plain, one.item.status) == (plain, item.status) for one in self._fold.pending):
+            return "proposed"
+        if item.active and origin.said_at <= refused_at:
+            return "ignored"
+        if sum(map(is_proposal, self.events)) >= MOST_PENDING:
+            return "ignored"
+        self.note_proposal(item, origin)
+        return "proposed"
+
+    def propose_change(
+        self,
+        current: Item,
+        text: str,
+        tags: tuple[str, ...],
+        level: Sensitivity,
+        marked: Sensitivity,
+        origin: Origin,
+        requested: Facets,
+    ) -> tuple[Item, Outcome]:
+        """Propose another text for an item. The arguments are as for `Draft.upsert`."""
+        if current.active and normalise(current.text) == normalise(text):
+            secret = stricter(current.facets.sensitivity, marked)
+            if secret == current.facets.sensitivity:
+                return current, "unchanged"
+            changed = replace(current, facets=replace(current.facets, sensitivity=secret))
+            self.emit("modify", changed, {}, origin)
+            return self.items[current.id], "updated"
+        facets = replace(
+            current.facets,
+            author="inferred",
+            sensitivity=stricter(current.facets.sensitivity, level),
+            key=requested.key or current.facets.key,
+            triple=requested.triple,
+        )
+        wanted = replace(
+            current,
+            text=text,
+            tags=tags or current.tags,
+            status="active",
+            source=origin.source,
+            updated_at=self.now_ms,
+            facets=facets,
+        )
+        return current, self.propose(wanted, origin)
+
+    def note_proposal(
+        self, item: Item, origin: Origin, settled: Settled | None = None, *, parent: str | None = None
+    ) -> None:
+        """Record that an item waits for the person's yes, or how that was settled. It is not changed."""
+        how: dict[str, str] = {"settled": settled} if settled is not None else {}
+        if settled is None and origin.question:
+            how["ask"] = origin.question
+        if settled is not None:  # an answer has an author of its own
+            item = replace(item, facets=replace(item.facets, author=origin.author))
+        self.emit("observe", item, item.to_json(), origin, noted={"proposal": how}, parent=parent)
+
+    # ------------------------------------------------------------------ events
+
+    def replay(self, event: Event) -> None:
+        """Add an event of another branch as it is, with its id."""
+        changed = self._fold.apply(event)
+        self.reminders = reminder.folded(self.reminders, [event])
+        self.events.append(event)
+        if self._places is not None:
+            self._places.put(changed, self.items.get(changed))
+
+    def _at(self, kind: str, text: str) -> list[Item]:
+        """The items of a kind that have this text; for the kind `KEYED`, those with this key."""
+        if self._places is None:
+            self._places = Places(self.items)
+        return [self.items[one] for one in self._places.at[kind, text]]
+
+    def remove(self, item: Item, origin: Origin) -> None:
+        """Remove an item from the view. The history still has it."""
+        if (current := self.items.get(item.id)) is not None:
+            self.emit("forget", current, {}, origin)
+
+    def remind(self, wanted: Reminder, origin: Origin, did: Did, *, gone: bool = False) -> None:
+        """Make a reminder so from now on, or (`gone`) end it."""
+        known = self.reminders.get(wanted.id)
+        ext = {"item": {"id": wanted.target}, "facets": {"author": origin.author}}
+        event = Event(
+            event_type="observe",
+            subject="user",
+            predicate="reminder",
+            object=wanted.text,
+            timestamp=iso_ms(self.now_ms),
+            source=str(origin.source),
+            evidence=scrub(origin.evidence),
+            sensitivity="private" if wanted.private else "normal",
+            parent_id=known.event if known is not None else None,
+            ext=ext | reminder.ext_of(wanted, did, gone=gone),
+        )
+        self.replay(event)
+
+    def note(self, item: Item, origin: Origin) -> None:
+        """Record an observation about an item that does not change it."""
+        if (current := self.items.get(item.id)) is not None:
+            self.emit("observe", current, {}, origin)
+
+    def set_item(self, target: str, wanted: Item | None, *, parent: str | None, origin: Origin) -> None:
+        """Make an item exactly as it is at another point of the history, or remove it (None).
+
+        `parent` is the event of that other point that this change continues; `origin.evidence` is its
+        evidence. The item keeps its author.
+        """
+        current = self.items.get(target)
+        if wanted is None:
+            if current is not None:
+                self.emit("forget", current, {}, origin, parent=parent)
+            return
+        kept = wanted.facets.links & self.items.keys()
+        wanted = replace(wanted, facets=replace(wanted.facets, links=frozenset(kept)))
+        if current is None:
+            self.emit("add", wanted, wanted.to_json(), origin, parent=parent, taken=True)
+        elif current != wanted:
+            before, after = current.to_json(), wanted.to_json()
+            body = {name: value for name, value in after.items() if value != before[name]}
+            body["updatedAt"] = wanted.updated_at  # else the fold would take the event's time
+            if wanted.facets.triple != current.facets.triple:
+                body["text"] = wanted.text  # setting a text without a triple ends the old triple
+            self.emit("modify", wanted, body, origin, parent=parent, taken=True)
+
+    def note_conflict(self, conflict: Conflict, origin: Origin, *, on: bool = True) -> None:
+        """Record a conflict as it is at another point of the history, or (not `on`) withdraw it."""
+        if (current := self.items.get(conflict.item_id)) is None:
+            return
+        noted = {"text": conflict.text, "reason": conflict.reason, "other": conflict.other_id}
+        withdrawn = {} if on else {"settled": "undone"}
+        self.emit_conflict(current, noted | withdrawn, conflict.sensitivity, origin)
+
+    def emit(
+        self,
+        event_type: EventType,
+        item: Item,
+        body: Mapping[str, Any],
+        origin: Origin,
+        *,
+        noted: Mapping[str, Any] | None = None,
+        link: str | None = None,
+        parent: str | None = None,
+        taken: bool = False,
+    ) -> None:
+        """Add one event about `item`, whose facets become the event's own fields.
+
+        `body` has the item's fields that the event sets (see `view`). For events that change no field there
+        are `noted` (a conflict, a confirmation, a proposal) and `link` (the other item's id; linked by "add",
+        no longer linked by "forget"). `parent` is the event this one continues, by default the last one about
+        the item. `taken`: the item is copied from another point of the history, and keeps author and source.
+        `noted` may also say why a field was changed.
+        """
+        # Only a person's own change of an item makes it stated. A link or an observation claims nothing, and
+        # what a model adds to a stated item leaves it stated.
+        keeps_author = taken or event_type == "observe" or link is not None or origin.author != "stated"
+        author = item.facets.author if keeps_author else "stated"
+        if event_type == "forget" and link is None:
+            author = origin.author  # the one who removed it, whoever said it
+        current = self.items.get(item.id)
+        if noted is not None and "proposal" in noted:
+            current = None  # a proposal says all of what would be
+        known, now = current.facets if current is not None else Facets(), item.facets
+        facets: dict[str, Any] = {"author": author}
+        if now.key != known.key:
+            facets["key"] = now.key
+        if now.category != known.category:
+            facets["category"] = now.category
+        if now.links != known.links:
+            facets["links"] = sorted(now.links)
+        ext: dict[str, Any] = {"item": {**body, "id": item.id}, "facets": facets}
+        ext |= noted or {}
+        if link is not None:
+            ext["link"] = {"to": link, "on": event_type == "add"}
+        if origin.asked and link is None and event_type in ("forget", "modify") and author != "stated":
+            ext["asked"] = True
+        # Every event reads as a triple, so that a program that knows only the ledger design understands it.
+        triple = ("user", body.get("kind", item.kind), body.get("text", item.text))
+        says = event_type != "observe" or "proposal" in ext
+        if item.facets.triple is not None and says and link is None:
+            triple, ext["triple"] = item.facets.triple, True
+        if link is not None:
+            triple = ("user", "linked_to", link)
+        event = Event(
+            event_type=event_type,
+            subject=triple[0],
+            predicate=triple[1],
+            object=triple[2],
+            scope=item.facets.scope,
+            timestamp=iso_ms(self.now_ms),
+            confidence=item.facets.confidence,
+            source=str(item.source if taken else origin.source),
+            evidence=scrub(origin.evidence),
+            sensitivity=item.facets.sensitivity,
+            parent_id=parent or self._fold.last_event.get(item.id),
+            ext=ext,
+        )
+        self.replay(event)
+
+    def emit_conflict(
+        self, item: Item, conflict: Mapping[str, str], level: Sensitivity, origin: Origin
+    ) -> None:
+        """Add an "observe" event for a conflict of an item. `level` is the sensitivity of the conflict."""
+        facets = replace(item.facets, sensitivity=level)
+        self.emit("observe", replace(item, facets=facets), {}, origin, noted={"conflict": dict(conflict)})
+
 
 def _as_old_as(item: Item) -> dict[str, Any]:
     """Fields of an event that changes nothing of an item's claim: it is no later word than others."""
     return {"updatedAt": item.updated_at}
 
 
-Items = Mapping[str, Item]
-
-# ---------------------------------------------------------------------- which item
-
-
-def meant(
-    items: Items, kind: Kind, text: str, given_id: str | None, key: str | None, author: Author
-) -> Item | None:
-    """The item that an upsert changes: by id or key, else by its present text, else by its first text.
-
-    A model that repeats an item's first text means that item, which was changed since. A person does not,
-    unless the item is deprecated: remembering one thing must not overwrite another.
-    """
-    if given_id is not None and given_id in items:
-        return items[given_id]
-    if key is not None:
-        keyed = [item for item in items.values() if item.facets.key == key]
-        if keyed:  # more than one if replicas used the same key
-            return min(keyed, key=lambda item: (not item.active, by_newest(item)))
-    began = items.get(item_id(kind, text))
-    if began is not None and began.active and author == "stated":
-        began = None
-    alike = one_saying(items.values(), kind, text) if author == "inferred" else None
-    return with_text(items, kind, text) or alike or began
-
-
-def with_text(items: Items, kind: Kind, text: str) -> Item | None:
-    """The item that has this text now, preferably an active one."""
-    plain = normalise(text)
-    same = [item for item in items.values() if item.kind == kind and normalise(item.text) == plain]
-    return min(same, key=lambda item: not item.active, default=None)
-
-
-def is_taken(items: Items, key: str | None, current: Item) -> bool:
-    """Whether a key is missing, or already names another item that is in use."""
-    others = (item.facets.key for item in items.values() if item.active and item.id != current.id)
-    return key is None or key in others
-
-
-def beyond(items: Items, most: int, known: Collection[str]) -> list[Item]:
+def beyond(items: Mapping[str, Item], most: int, known: Collection[str]) -> list[Item]:
     """The items to remove so that `most` are left: forgotten ones first, those that are not `known` last.
 
     A clock that was wrong once may have dated the known ones in the future. What has a key reserved for the
@@ -382,11 +683,6 @@ def beyond(items: Items, most: int, known: Collection[str]) -> list[Item]:
 
 
 # ---------------------------------------------------------------------- whether the words count
-
-
-def stands(current: Item, origin: Origin) -> bool:
-    """Whether a stated item prevails over these words. A forgotten one does not, if they came later."""
-    return current.active or origin.said_at <= current.updated_at
 
 
 def too_old(current: Item, origin: Origin, erased_at: int) -> bool:
@@ -430,105 +726,9 @@ def level_of(kind: Kind, text: str, marked: Sensitivity, origin: Origin) -> Sens
     )
 
 
-# ----------------------------------------------------------------------
-# A person's answer to what waits for it: their yes remembers it, their no ends it.
-#
-# A yes counts as stated, as does every decision of a person; what is remembered keeps the message it was
-# inferred from as its source. A no to forgetting something confirms it.
-
-
-class AlreadySettled(Refused):
-    """The proposal that is answered is not pending any more."""
-
-    def __init__(self) -> None:
-        super().__init__("that is settled already, or has lapsed")
-
-
-def _open_now(draft: Draft, pending: Pending) -> Pending:
-    """A proposal as the draft has it now. Raises AlreadySettled if it is settled."""
-    for one in draft.view.pending:
-        if one.key == pending.key:
-            return one
-    raise AlreadySettled
-
-
-def keep_proposed(draft: Draft, pending: Pending, origin: Origin) -> Item:
-    """The person agrees: do what is proposed. Returns the item. Raises AlreadySettled if that was settled."""
-    item = _open_now(draft, pending).item
-    draft.note_proposal(item, origin, "kept", parent=pending.event_id)
-    # Where it was said decided how private it is, not where the person answers.
-    agreed = replace(origin, author="stated", source=item.source, private=False)
-    current = draft.items.get(item.id)
-    if not item.active:
-        if current is not None:
-            draft.deprecate(current, agreed)
-        return item
-    return draft.upsert(
-        item.kind,
-        item.text,
-        agreed,
-        tags=item.tags,
-        given_id=item.id if current is not None else None,
-        marked=item.facets.sensitivity,
-        facets=item.facets,
-    )[0]
-
-
-def drop_proposed(draft: Draft, pending: Pending, origin: Origin) -> Item:
-    """The person disagrees. Returns what was proposed. Raises AlreadySettled if that was settled."""
-    item = _open_now(draft, pending).item
-    draft.note_proposal(item, origin, "dropped", parent=pending.event_id)
-    current = draft.items.get(item.id)
-    if not item.active and current is not None and current.active:
-        said = replace(origin, author="stated", source=current.source, private=False)
-        draft.upsert(current.kind, current.text, said, given_id=current.id)
-    return item
-
-
-# ----------------------------------------------------------------------
-# Applies a hand-edited durable file to a draft: what a person changes in their file becomes events.
-#
-# The file has only DNAM's schema. What that lacks (author, key, links, sensitivity) stays as the ledger has
-# it. Both versions come as items.
-
-
-def apply_edits(draft: Draft, base: Mapping[str, Item], edited: Sequence[Item], origin: Origin) -> None:
-    """Apply the differences between `base`, the file as it was written, and `edited`, the file as it is.
-
-    What others changed in the meantime stays, unless the person changed the same field.
-    """
-    kept = {item.id for item in edited}
-    gone = [item for item in base.values() if item.id not in kept and item.id in draft.items]
-    # If an item's id was deleted in the file, the item returns as a new one. It must not become less private.
-    floor: Sensitivity = "normal"
-    for item in gone:
-        floor = stricter(floor, draft.items[item.id].facets.sensitivity)
-    for item in edited:
-        before, current = base.get(item.id), draft.items.get(item.id)
-        if current is None:
-            level = stricter(item.facets.sensitivity, floor)
-            if before is not None:  # it was removed since the file was written
-                level = stricter(level, before.facets.sensitivity)
-            item = replace(item, facets=replace(item.facets, sensitivity=level))
-        changed = _edits(item, before)
-        if current is None:
-            if before is None or changed:  # an item removed since comes back only if the person edited it
-                draft.emit("add", item, item.to_json(), origin)
-            continue
-        # What the person wrote may be what the item says by now, learned in the meantime.
-        now = current.to_json()
-        if changed := {name: value for name, value in changed.items() if value != now[name]}:
-            draft.emit("modify", current, {"updatedAt": draft.now_ms, **changed}, origin)
-    for item in gone:
-        draft.remove(item, origin)
-
-
-def _edits(item: Item, before: Item | None) -> dict[str, Any]:
-    """The fields that a person changed, except times. For an item that is new in the file, only its claim."""
-    fields = {
-        name: value for name, value in item.to_json().items() if name not in ("id", "createdAt", "updatedAt")
-    }
-    if before is None:
-        return {name: value for name, value in fields.items() if name in ("kind", "text", "status")}
-    written = before.to_json()
-    return {name: value for name, value in fields.items() if value != written[name]}
+def is_older(words: Origin, than: Source) -> bool:
+    """Whether words are older than a message, by their snowflakes. If either is unknown, they are not."""
+    ids = words.source.message_id, than.message_id
+    if ids[0] == ids[1] or not all(one.isdigit() for one in ids):
+        return False
+    return (snowflake_at(words.said_at) if words.edited else int(ids[0])) < int(ids[1])

@@ -5,7 +5,7 @@ propose it, {ask: question} to propose it with a question of a model's, {settled
 that does not know proposals remembers nothing of them.
 `view` folds them into `View.pending`, which nothing reads but the questions to the person: a pending item is
 not among the items. Two proposals of the same claim are one, whichever replica made them.
-Pure. Knows nothing about how a proposal is made or decided; that is `draft_events` and `draft`.
+Pure. Knows nothing about how a proposal is made or decided; that is `draft` and `verbs`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -115,8 +115,10 @@ class Fold:
         self.taken_back = dict(start.taken_back)
         self.pending = start.pending
 
-    def apply(self, event: Event) -> None:
-        """Apply one event. None is ever rejected; one about an item that is not here changes nothing.
+    def apply(self, event: Event) -> str:
+        """Apply one event, and return the id of the item that it is about.
+
+        None is ever rejected; one about an item that is not here changes nothing.
 
         A ledger may come from a newer version or another replica, and has to load all the same.
         """
@@ -133,6 +135,7 @@ class Fold:
             self._forget(event, target)
         else:
             self._set(event, target)
+        return target
 
     def view(self, head: str | None, updated_at: int, commits: int) -> View:
         """The view of what was applied. The maps are handed over, so nothing may be applied after this."""

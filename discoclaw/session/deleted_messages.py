@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final
 
 from discoclaw.core.consent import Consent
-from discoclaw.core.draft_events import EventDraft, Origin
+from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit
 from discoclaw.core.item import Item, Source
@@ -84,7 +84,7 @@ class Unsaid:
         return old and not self.still_says(item.text)
 
 
-def unsay(draft: EventDraft, messages: Mapping[str, Unsaid], origin: Origin) -> int:
+def unsay(draft: Draft, messages: Mapping[str, Unsaid], origin: Origin) -> int:
     """Take back what rests on these messages alone, by message id. Returns how much that is."""
     view, count = draft.view, 0
     for item in view.active():
@@ -122,7 +122,7 @@ def unsay(draft: EventDraft, messages: Mapping[str, Unsaid], origin: Origin) -> 
     return count
 
 
-def _drop_sources(draft: EventDraft, item: Item, sources: list[str], origin: Origin) -> None:
+def _drop_sources(draft: Draft, item: Item, sources: list[str], origin: Origin) -> None:
     for source in sources:
         draft.emit("observe", item, {}, replace(origin, source=_source(source)), noted={"unsays": True})
 

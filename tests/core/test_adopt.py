@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from discoclaw.core.draft import Draft, apply_edits
+from discoclaw.core.draft import Draft
 from discoclaw.core.item import Item, Source, item_id
 from discoclaw.core.view import View, fold
+from discoclaw.memory.subjects.durable_file import apply_edits
 from tests.core.builders import NOW, PUBLIC_MESSAGE, Diary, as_file, inferred, item, stated
 from tests.core.test_view import HISTORIES, live
 from tests.examples import FEW

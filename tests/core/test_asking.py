@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.draft import drop_proposed, keep_proposed
 from discoclaw.core.draft_patch import LONGEST, Shown, apply_patch, question
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import decode_line, encode_line
 from discoclaw.core.patch import AskingPatch, Deprecation, Patch
 from discoclaw.core.view import fold
+from discoclaw.memory.subjects.verbs import drop_proposed, keep_proposed
 from tests.core.builders import Diary, inferred, proposed, shown, stated
 from tests.tables import each_row
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discoclaw.core.draft import Draft, find
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
-from discoclaw.core.item import Sensitivity, Source, item_id
+from discoclaw.core.item import Facets, Sensitivity, Source, item_id
 from discoclaw.core.matching import one_saying
 from discoclaw.core.patch import Patch
 from discoclaw.core.view import EMPTY
@@ -27,6 +27,7 @@ from tests.core.builders import (
     stated,
 )
 from tests.core.test_view import HISTORIES, live
+from tests.counting import counted, grown
 from tests.examples import FEW
 
 
@@ -675,3 +676,18 @@ class TestAModelThatSaysTheSame:
         text = "User keeps number {} of the blue boxes in a cellar."
         many = [item(text.format(number)) for number in range(10_000)]
         assert one_saying(many, "fact", "The user keeps number 77 of blue boxes in the cellar") is many[77]
+
+
+def test_one_more_memory_costs_the_same_however_many_there_are_already() -> None:
+    counts = []
+    for number in (100, 1_000):
+        draft = Draft(EMPTY, now_ms=1, max_items=2_000)
+        for one in range(number):
+            draft.upsert("fact", f"User has {one} boxes.", stated(), facets=Facets(key=f"box:{one}"))
+        with counted() as count:
+            draft.upsert("fact", "User has a cat.", stated(), facets=Facets(key="cat"))
+            draft.upsert("fact", "User has 99 boxes.", stated())
+            draft.upsert("fact", "User has a dog.", stated(), facets=Facets(key="cat"))
+        assert len(draft.items) == number + 1
+        counts.append(count)
+    assert grown(*counts, most_steps=0) == {}

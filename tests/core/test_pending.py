@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.draft import Draft, Origin, drop_proposed, keep_proposed
+from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import decode_line, encode_line
@@ -17,6 +17,7 @@ from discoclaw.core.item import Facets, Source
 from discoclaw.core.patch import Patch
 from discoclaw.core.pending import MOST_PENDING, is_proposal
 from discoclaw.core.view import View, fold
+from discoclaw.memory.subjects.verbs import drop_proposed, keep_proposed
 from tests.core.builders import DEEDS, NOW, WORDS, Chronicle, Diary, inferred, live, proposed, shown, stated
 from tests.examples import FEW
 from tests.tables import each_row

@@ -6,12 +6,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discoclaw.core.draft import Draft, Origin, apply_edits
+from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event
 from discoclaw.core.item import KINDS, item_id
 from discoclaw.core.times import iso_ms, ms_of_iso
 from discoclaw.core.view import EMPTY, View, fold
+from discoclaw.memory.subjects.durable_file import apply_edits
 from tests.core.builders import NOW, Diary, as_file, inferred, item, stated
 from tests.examples import FEW
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from discoclaw.core.draft import Draft, apply_edits
+from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Ref
 from discoclaw.core.history import MAIN, Branch, Branches, History
@@ -14,6 +14,7 @@ from discoclaw.core.item import Source
 from discoclaw.core.merge import Clash, ItemChange, MergeResult, diff
 from discoclaw.core.times import iso_ms
 from discoclaw.core.view import EMPTY, Conflict, View
+from discoclaw.memory.subjects.durable_file import apply_edits
 from discoclaw.show import text
 from tests.core.builders import DAY, NOW, PUBLIC_MESSAGE, inferred, item, stated
 from tests.show.histories import NASTY, Story, histories, named, told

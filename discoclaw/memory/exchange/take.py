@@ -311,7 +311,8 @@ def _one_commit(
         for far in sorted(item.facets.links & draft.items.keys() - {item.id}):
             draft.link(draft.items[item.id], draft.items[far], origin)
     rejected += [_left_out(item, full) for item in beyond]
-    before = len(draft.view.conflicts)
+    open_ = {(one.item_id, one.text) for one in draft.view.conflicts}
+    before = len(open_)
     met: dict[str, str] = {}
     for other, item in held:
         if content.skips_known or other.id not in draft.items:
@@ -325,10 +326,11 @@ def _one_commit(
         secret = stricter(ours.facets.sensitivity, item.facets.sensitivity)
         if words == normalise(ours.text):
             draft.mark(ours, secret, origin)
-        elif asks and not any((c.item_id, c.text) == (ours.id, item.text) for c in draft.view.conflicts):
+        elif asks and (ours.id, item.text) not in open_:
+            open_.add((ours.id, item.text))
             draft.note_conflict(Conflict(ours.id, item.text, _SAYS_OTHERWISE, "", secret), origin)
     rejected += [_left_out(item, "another memory of the file takes its place") for item in again]
-    conflicts = len(draft.view.conflicts) - before
+    conflicts = len(open_) - before
     kept_private = [item.id for item in new if item.facets.sensitivity == "private"]
     presumed = sorted(content.unmarked.intersection(kept_private))
     told: dict[str, Any] = {PRESUMED: presumed} if presumed else {}
