@@ -89,7 +89,9 @@ def test_a_name_that_is_none_of_ours() -> None:
         ),
         *(
             "memory/ledger/" + "a" * 300,
-            "memory/other/x.json",
+            "memory/Other/x.json",
+            "memory/outbox/x.json",
+            "memory/choices/1.json",
             "nostr/relay/data.mdb",
             "C:/x",
             "memory//x.json",
