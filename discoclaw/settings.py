@@ -25,6 +25,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from discoclaw.core.actions import Allowed
 from discoclaw.core.decay import Decay
 from discoclaw.core.errors import SettingsError
 from discoclaw.core.model import VENDOR, split
@@ -35,6 +36,7 @@ from discoclaw.core.zones import zone_named
 from discoclaw.recall.rank import Fade
 from discoclaw.settings_types import EMBEDDED as EMBEDDED
 from discoclaw.settings_types import (
+    Acts,
     Address,
     Budget,
     ChannelPersonas,
@@ -222,6 +224,12 @@ class Settings(BaseSettings):
     tools_enabled: bool = _env("DISCOCLAW_TOOLS_ENABLED", True, subject="The model's tools")
     """Whether the model may search, store, correct, forget and link memories, read their history, and
     propose a persona. With 0, the bot still recalls; only commands and learning change a memory.
+    """
+
+    actions: Acts = _env("DISCOCLAW_ACTIONS", Allowed())
+    """What the model may do in Discord for somebody who asks for it, as far as that person may do it
+    themselves: none, all, or some of poll, thread, event, reaction, pin, message and mention. A server's id
+    and a colon before one (1234:poll) switch it on for that server only. Admins narrow it in /settings.
     """
 
     response_cache: bool = _env("DISCOCLAW_RESPONSE_CACHE", False, subject="Response cache")

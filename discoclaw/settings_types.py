@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
+from discoclaw.core import actions
 from discoclaw.core.budgets import Limit, limits_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
@@ -156,6 +157,10 @@ def _saved(value: object) -> object:
     return auto_save(value) if isinstance(value, str) else value
 
 
+def _acts(value: object) -> object:
+    return actions.allowed(value) if isinstance(value, str) else value
+
+
 def _personas(value: object) -> object:
     """`channel=persona` pairs separated by commas. A channel is an id, a name, or "dm"."""
     if not isinstance(value, str):
@@ -279,6 +284,7 @@ Tokens = Annotated[int | None, BeforeValidator(_blank_is_none)]
 File = Annotated[Path | None, BeforeValidator(_blank_is_none), "a file"]  # else it would equal Folder
 Zone = Annotated[str, AfterValidator(_zone)]
 Saved = Annotated[AutoSave, NoDecode, BeforeValidator(_saved)]
+Acts = Annotated[actions.Allowed, NoDecode, BeforeValidator(_acts)]
 ChannelPersonas = Annotated[Personas, NoDecode, BeforeValidator(_personas)]
 Relays = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_relays)]
 Servers = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_servers), "servers"]  # as above
@@ -297,6 +303,7 @@ WORDS: Mapping[object, str] = {
     Path: "a folder",
     bool: "1 or 0",
     str: "a text",
+    Acts: f"none, all, or some of {', '.join(actions.KINDS)}, each maybe with a server's id before it",
     Address: "an address that starts with http:// or https://",
     Budget: "dollars for each day or month, such as 5/day, 60/month, person 0.50/day",
     ChannelPersonas: "channel=persona, separated by commas, such as dev=coding",

@@ -177,7 +177,7 @@ def build(
     processes = processes or processes_of(disk, changes, "tool" if for_admin else "bot")
     cursors = Cursors(disk.documents(CURSORS), clock=clock)
     live = LiveConfig(disk.documents(""), clock=clock, settings=settings.overrides, shared=disk.shared)
-    places = PlaceRules(live, settings.personas, settings.auto_save)
+    places = PlaceRules(live, settings.personas, settings.auto_save, settings.actions)
     memory = Memory(
         stores,
         clock=clock,

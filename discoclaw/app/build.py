@@ -32,6 +32,7 @@ from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Watch
 from discoclaw.app.page import Page
 from discoclaw.app.services import OnDisk, Part, Sole
 from discoclaw.bot.absence import Absence, Bounds, deliver
+from discoclaw.bot.actions import DiscordHands
 from discoclaw.bot.answers import Telling
 from discoclaw.bot.client import DiscoClaw, Door, nothing_missed, sync_if_changed
 from discoclaw.bot.commands.context import CommandContext
@@ -68,6 +69,7 @@ from discoclaw.memory.subjects.follow import Follower
 from discoclaw.prompt.assemble import Budget
 from discoclaw.recall.rank import Ranker
 from discoclaw.session import tools
+from discoclaw.session.actions import Actions
 from discoclaw.session.agent import Agent, Asking, Explained
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.archiving import Rules as ArchiveRules
@@ -302,6 +304,7 @@ def build(
     record = Record(loops, archiving, purger, branching, clock=clock, me=me, redactor=redactor)
     delivery = Delivery(turns, storage.undelivered, inboxes, answers, partial(deliver, client), record)
     offered = toolbox if settings.tools_enabled else tools.NONE
+    actions = Actions(DiscordHands(client), storage.places, storage.cursors, clock)
     files_at_once = settings.files_per_message if settings.files_enabled else 0
     learns = extracts and settings.commands_enabled
     agent = Agent(
@@ -330,7 +333,7 @@ def build(
             Budget(history=settings.history_budget, total=settings.prompt_budget),
             zone=settings.zone,
             rules=rules,
-            tools=offered.offered,
+            tools=lambda turn, reads: (*offered.offered(reads), *actions.offered(turn)),
         ),
         Conversation(
             models.chat,
@@ -338,6 +341,7 @@ def build(
             ToolParts(storage.used, items, people.choices, consolidate, purger, settings.zone),
             archiving,
             people.tool_log,
+            actions,
             rules=rules,
             redactor=redactor,
         ),

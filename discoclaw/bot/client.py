@@ -20,6 +20,7 @@ from discord import app_commands
 from discord.ext import commands
 
 from discoclaw.bot import (
+    actions,
     answer_buttons,
     buttons,
     gateway,
@@ -58,6 +59,7 @@ from discoclaw.settings import Settings
 log = logging.getLogger(__name__)
 
 CONTROLS = (
+    *actions.CONTROLS.all,
     *buttons.CONTROLS.all,
     *live_settings.CONTROLS.all,
     *answer_buttons.CONTROLS.all,

@@ -176,13 +176,15 @@ class Control:
     """A button, a menu or a form: the pattern of its custom id, which names its `user`, and what it does.
 
     `needs`: what has to be switched on. `once`: a card has nothing left to press when this was refused, as it
-    asks for no more than this. `take` does all of it, and `show` shows what came of it.
+    asks for no more than this. `anybody` may press it: `do` says who may. `take` does all of it, and `show`
+    shows what came of it.
     """
 
     pattern: re.Pattern[str]
     do: Do
     needs: tuple[Need, ...]
     once: bool
+    anybody: bool
     show: Show
     take: Callable[[Pressed], Awaitable[None]]
 
@@ -199,13 +201,14 @@ class Controls:
         *,
         needs: tuple[Need, ...] = ("memory",),
         once: bool = False,
+        anybody: bool = False,
         show: Show | None = None,
         take: Callable[[Pressed], Awaitable[None]] | None = None,
     ) -> Callable[[D], D]:
         """List a function. Unless told otherwise, the message becomes the outcome that it returns."""
 
         def listed(do: D) -> D:
-            made = Control(re.compile(pattern), do, needs, once, show or become, take or answered)
+            made = Control(re.compile(pattern), do, needs, once, anybody, show or become, take or answered)
             self.all.append(made)
             return do
 
@@ -231,7 +234,7 @@ async def taken(press: Press, known: Sequence[Control]) -> None:
         values = {name: words.resolved(text, named) for name, text in typed}
     at = Pressed(press.client.presses, press, control, found.groupdict(), values, data.get("values", ()))
     try:
-        if at.user_id == at.known["user"]:
+        if control.anybody or at.user_id == at.known["user"]:
             await control.take(at)
             return
         with discord_errors():
@@ -259,7 +262,7 @@ async def answered(at: Pressed) -> None:
         await press.response.defer(ephemeral=alone, thinking=alone)
     if not await press.client.claims(press):
         return
-    if not await presses.may_talk(press.user, press.guild):
+    if not control.anybody and not await presses.may_talk(press.user, press.guild):
         await whisper(press, NOT_ALLOWED)
         return
     try:

@@ -30,13 +30,15 @@ class SystemBlock:
 class ToolSpec:
     """A tool the model may call. `description` says when to use it, `schema` is its input's JSON schema.
 
-    `cache` asks the provider to cache the tools up to the end of it.
+    `cache` asks the provider to cache the tools up to the end of it. `acts`: it does something in the chat,
+    so a model that can call no tools may ask for it in writing.
     """
 
     name: str
     description: str
     schema: Mapping[str, object] = field(hash=False)
     cache: bool = False
+    acts: bool = False
 
     @cached_property
     def text(self) -> str:
@@ -94,6 +96,8 @@ class ToolTurn:
 
 
 Turn: TypeAlias = UserTurn | AssistantTurn | ToolTurn
+WRITTEN: Final = "discord-action"
+"""The name of a call that was written as text, by a model without tools; its `type` says of which."""
 
 
 Reads: TypeAlias = Callable[[str], int]
@@ -118,6 +122,7 @@ class ModelRequest:
     nothing may be stored; it is never sent to a provider. `max_tokens` is the room for the answer itself: the
     provider adds what thinking needs. `model` names the model that is to answer; "" is the usual one.
     `level` says which kind of model made the turns so far, and goes on with them; None at the begin.
+    `writing`: calls of tools are to be written as text, since the model is said to call none.
     """
 
     system: tuple[SystemBlock, ...]
@@ -129,6 +134,7 @@ class ModelRequest:
     purpose: Purpose = "answer"
     model: str = ""
     level: Level | None = None
+    writing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,11 +121,11 @@ def is_quoted(quote: str, passages: Sequence[str]) -> bool:
 
     Case, punctuation, width, white space and what cannot be seen do not count.
     """
-    wanted = _words(quote)
+    wanted = words_in(quote)
     if _enough(wanted):
-        return any(_within(wanted, _words(passage)) for passage in passages)
+        return any(within(wanted, words_in(passage)) for passage in passages)
     sentences = (sentence for passage in passages for sentence in _SENTENCE_END.split(passage))
-    return bool(wanted) and any(wanted == _words(sentence) for sentence in sentences)
+    return bool(wanted) and any(wanted == words_in(sentence) for sentence in sentences)
 
 
 def _of_others(text: str) -> list[Span]:
@@ -134,7 +134,7 @@ def _of_others(text: str) -> list[Span]:
     blocks = [match.span() for match in _BLOCK.finditer(own)]
     for start, end in blocks:
         own = f"{own[:start]}{' ' * (end - start)}{own[end:]}"
-    marked = [(start, end) for start, end in _marked(own) if _enough(_words(own[start:end]))]
+    marked = [(start, end) for start, end in _marked(own) if _enough(words_in(own[start:end]))]
     behind = [(len(own), len(text))] if added else []
     return sorted([*blocks, *marked, *behind])
 
@@ -170,7 +170,8 @@ def _plain(text: str) -> str:
     return "\n".join(_LINK.sub(" ", unicodedata.normalize("NFKC", wide)).splitlines())
 
 
-def _words(text: str) -> list[str]:
+def words_in(text: str) -> list[str]:
+    """The words of a text in their plain form: without case, width, marks and links."""
     folded = _UNDERLINE.sub(" ", _plain(text).casefold())
     return _WORD.findall(_APOSTROPHE.sub("", unicodedata.normalize("NFKC", folded)))
 
@@ -182,7 +183,8 @@ def _enough(words: Sequence[str]) -> bool:
     return sum(unicodedata.category(char)[0] != "M" for char in unspaced) >= FEWEST_LETTERS
 
 
-def _within(wanted: Sequence[str], words: Sequence[str]) -> bool:
+def within(wanted: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether these words stand in others, in this order and with nothing between them."""
     if _UNSPACED.search("".join(wanted)):
         return "".join(wanted) in "".join(words)
     return f" {' '.join(wanted)} " in f" {' '.join(words)} "

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import regex
 
+from discoclaw.core import actions
 from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN, branch_name
 from discoclaw.core.message import Place
@@ -151,6 +152,7 @@ def _persona(text: str) -> str | None:
 MODEL = Text("the name of a model, such as sonnet", _model)
 PROMPT = Text(f"a text of 1 to {MOST_PROMPT} characters", _prompt)
 PERSONA = Text("a name of up to 32 letters and digits", _persona)
+ACTIONS = Text(f"none, all, or some of {', '.join(actions.KINDS)}", actions.tidy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,9 +280,10 @@ def _live(
 class Policy:
     """The policy for one message. `context_history` is a number of messages, 1 to 200.
 
+    `actions` is what the model may be offered to do in the chat, as far as the settings allow it.
     `minimum_window` is the largest `context_history` of anyone who may talk in the same conversation. All of
     them share one window, so it must not shrink for everybody when one person asks for less. `persona`,
-    `archive` and `listen` are None where the settings' lists of places decide.
+    `archive`, `actions` and `listen` are None where the settings' lists of places decide.
     """
 
     respond_mode: RespondMode = _live(
@@ -345,6 +348,15 @@ class Policy:
         "DISCORD_CHANNEL_IDS",
         Switch(),
         ("group",),
+        by_place=True,
+    )
+    actions: str | None = _live(
+        None,
+        "What I may do when asked",
+        "polls, threads, events, reactions, pins, messages, mentions; never more than the person may",
+        "DISCOCLAW_ACTIONS",
+        ACTIONS,
+        _PLACES,
         by_place=True,
     )
     threads: bool = _live(

@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
+from discoclaw.core.actions import Act, Typed
 from discoclaw.core.item import Item
 from discoclaw.core.message import FileRef, Inbound, Place, Said, Unreadable
 from discoclaw.core.model import ModelRequest, Purpose, StreamEvent
@@ -375,6 +376,24 @@ class Files(Protocol):
 
     async def download(self, file: FileRef, most: int) -> bytes:
         """A file's content. Raises `FileTooLarge` if it has more than `most` bytes, and other ChatErrors."""
+        ...
+
+
+class Hands(Protocol):
+    """Does in the chat what people ask for, with their own rights: it moderates nothing.
+
+    Raises Refused, whose text is a sentence for the person, and ChatError.
+    """
+
+    async def typed(self, message: Inbound) -> Sequence[Typed]:
+        """What its author typed, as it stands in the chat now, for each message that this one stands for."""
+        ...
+
+    async def act(self, act: Act, message: Inbound, typed: Sequence[Typed]) -> str:
+        """Do it if its asker and then the bot may do it there at this moment, and show it with Undo.
+
+        Returns what was done, in a few words.
+        """
         ...
 
 

@@ -17,6 +17,8 @@ LINKED = "Linked messages:"
 FILES = "Files in this talk:"
 REPLIED_TO = "Replied-to message:"
 MESSAGE = "User message:"
+ACTIONS = "Discord Actions:"
+"""Behind the message, for a model that can call no tools: how it writes what is to be done."""
 
 SEPARATOR = "\n\n---\n"
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from discoclaw.core import live
+from discoclaw.core import actions, live
 from discoclaw.core.errors import MemoryFault, NewerSchema, Refused, faulting
 from discoclaw.core.live import Effective, LiveOverrides, Pseudonyms, Scope, Signed, SourcedOverrides
 from discoclaw.core.message import Place
@@ -417,11 +417,14 @@ def _signed(value: Any) -> dict[str, Signed]:
 
 @dataclass(frozen=True, slots=True)
 class PlaceRules:
-    """The rules of places. `fixed` are the personas, `auto_save` the archived places in the settings."""
+    """The rules of places. The settings' lists are `fixed`, the personas, `auto_save`, what is archived, and
+    `acts`, what may be done when somebody asks for it.
+    """
 
     live: LiveConfig
     fixed: Personas = field(default_factory=Personas)
     auto_save: AutoSave = field(default_factory=AutoSave)
+    acts: actions.Allowed = field(default_factory=actions.Allowed)
 
     def of(self, place: Place) -> str | None:
         """The persona that everybody has in a place, or None."""
@@ -437,6 +440,11 @@ class PlaceRules:
         """Whether messages from a place are archived."""
         archive = self.live.policy(place).archive
         return self.auto_save.covers(place) if archive is None else archive
+
+    def actions(self, place: Place) -> tuple[actions.Kind, ...]:
+        """What may be done in a place when somebody asks: of what the settings allow, what is on there."""
+        on = actions.allowed(self.live.policy(place).actions or "all").of(place)
+        return tuple(kind for kind in self.acts.of(place) if kind in on)
 
     def receipts(self, place: Place, user_id: str) -> bool:
         """Whether a person is shown in a place what was learned there."""

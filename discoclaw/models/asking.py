@@ -24,6 +24,7 @@ from uuid import uuid4
 import httpx2
 from pydantic import BaseModel
 
+from discoclaw.core import titles
 from discoclaw.core.errors import (
     ModelBadOutput,
     ModelBadRequest,
@@ -37,12 +38,15 @@ from discoclaw.core.errors import (
 )
 from discoclaw.core.health import Finding
 from discoclaw.core.model import (
+    WRITTEN,
+    AssistantTurn,
     Finished,
     ModelRequest,
     Purpose,
     StreamEvent,
     SystemBlock,
     TextDelta,
+    ToolCall,
     ToolTurn,
     Turn,
     UserTurn,
@@ -311,7 +315,7 @@ class ServedModel(ABC):
             "temperature": self._temperature is not None,
             "tool_choice": request.tools and not request.may_call,
             "system": any(one.text.strip() for one in request.system),
-            "tools": request.tools and not any(isinstance(turn, ToolTurn) for turn in request.turns),
+            "tools": request.tools and all(one.name == WRITTEN for one in called(request)),
         }
         return {field for field, there in has.items() if there}
 
@@ -333,6 +337,9 @@ class ServedModel(ABC):
         The answer is open inside the block and always closed after it.
         `own`: the tokens that the answer's text may take, where `max_tokens` has room for thinking too.
         """
+        writing = request.writing or "tools" in out
+        if writing:
+            request = in_writing(request)
         async with contextlib.AsyncExitStack() as stack:
             async with limit.wait():
                 response = await stack.enter_async_context(self._send(request, shape, out))
@@ -340,7 +347,8 @@ class ServedModel(ABC):
                 if response.headers.get("content-type", "").startswith("text/html"):
                     said = self._server.failures.messages.get(ModelNotFound)
                     raise ModelNotFound("the server answers with a web page", user_message=said)
-                hearing = None if self._server.is_own else Hearing(thinking=self._thinks_first)
+                plain = self._server.is_own and not writing
+                hearing = None if plain else Hearing(thinking=self._thinks_first)
                 answer = Answer(self._events(response), limit, own, hearing)
             try:
                 yield answer
@@ -348,6 +356,44 @@ class ServedModel(ABC):
                 self._thinks_first = hearing is not None and (hearing.thinks_first or self._thinks_first)
                 usage, whole = answer.usage
                 used(self.name, usage, whole=whole)
+
+
+# ----------------------------------------------------------------------
+# A model that can call no tools writes what is to be done in the chat, and reads what came of it.
+
+HOW_TO_WRITE: Final = (
+    f'To have one of these done, write <{WRITTEN}>{{"type": "poll", "quote": "…", …}}</{WRITTEN}> on a line '
+    "of its own, with all fields that it needs. You are told what came of it before you go on."
+)
+
+
+def called(request: ModelRequest) -> list[ToolCall]:
+    """The calls of the turns so far."""
+    return [call for turn in request.turns if isinstance(turn, AssistantTurn) for call in turn.calls]
+
+
+def in_writing(request: ModelRequest) -> ModelRequest:
+    """The request without tools: those that act are described behind the prompt, and calls are text."""
+    acts = [tool for tool in request.tools if tool.acts] if request.may_call else []
+    told = [
+        f"- {tool.name.partition('_')[2]}: {tool.description} Fields: {json.dumps(tool.schema['properties'])}"
+        for tool in acts
+    ]
+    turns = list[Turn]()
+    for turn in request.turns:
+        if isinstance(turn, UserTurn) and told and not turns:
+            text = "\n".join([titles.ACTIONS, HOW_TO_WRITE, *told])
+            turns.append(replace(turn, text=f"{turn.text}{titles.SEPARATOR}{text}"))
+        elif isinstance(turn, AssistantTurn) and turn.calls:
+            written = (
+                f"<{WRITTEN}>{json.dumps(one.input, ensure_ascii=False)}</{WRITTEN}>" for one in turn.calls
+            )
+            turns.append(AssistantTurn("\n".join(filter(str.strip, [turn.text, *written]))))
+        elif isinstance(turn, ToolTurn):
+            turns.append(UserTurn("\n".join(one.text for one in turn.results)))
+        else:
+            turns.append(turn)
+    return replace(request, turns=tuple(turns), tools=())
 
 
 # ----------------------------------------------------------------------

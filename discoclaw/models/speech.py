@@ -14,12 +14,15 @@ from typing import Any, NamedTuple
 
 import regex
 
+from discoclaw.core.model import WRITTEN
+
 LONGEST = 256
 """No more characters than these are held back to see whether they are a mark."""
 MOST_CALL = 50_000
 """Longest call that is read, in characters. An honest one doesn't come near it."""
 _STEP = 4096  # a longer piece is heard in parts, because each mark in it costs a copy of what follows
 _CALLS = {
+    f"<{WRITTEN}>": f"</{WRITTEN}>",
     "<tool_call>": "</tool_call>",  # Qwen, Hermes
     "<function_call>": "</function_call>",
     "<function_calls>": "</function_calls>",
@@ -174,7 +177,8 @@ class Hearing:
         if mark["think"]:
             self._enter("thought", _THOUGHT_ENDS)
         elif begun:
-            self._enter("call", re.compile(re.escape(_CALLS[begun])))
+            called = WRITTEN if begun == f"<{WRITTEN}>" else ""
+            self._enter("call", re.compile(re.escape(_CALLS[begun])), called)
             self._left = (begun if begun.endswith("=") else "") + self._left
         elif mark["thought"] and not self._thought:
             self.anew = self.thinks_first = self._thought = True

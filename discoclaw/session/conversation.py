@@ -25,6 +25,7 @@ from discoclaw.core.privacy import may_show
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.core.values import dataclass, field, replace
 from discoclaw.memory.people.tool_log import ToolLog
+from discoclaw.session.actions import Acting, Actions
 from discoclaw.session.archiving import HEADING, Archiving, section, visible_at
 from discoclaw.session.compact import AnswerRules, Transcript, estimate
 from discoclaw.session.meaning import Asker, Question
@@ -77,6 +78,7 @@ class Conversation:
     tools: ToolParts
     archive: Archiving
     tool_log: ToolLog
+    actions: Actions
     rules: AnswerRules = AnswerRules()
     redactor: Redactor = PLAIN
 
@@ -86,8 +88,8 @@ class Conversation:
         Raises ModelError if the model fails before it has said anything.
 
         The tools work on the persona that the prompt was made for, and stay the same to the end of the turn.
-        If the author wants no memory, there are none. If the turn is stopped, this is what was said until
-        then; a tool that works goes on by itself.
+        If the author wants no memory, there are none of it, but what they ask for is done in the chat. If the
+        turn is stopped, this is what was said until then; a tool that works goes on by itself.
         """
         said, cut = _Said(), False
         failure: ModelError | None = None
@@ -107,7 +109,8 @@ class Conversation:
         prompt, text = ready.prompt, said.text
         remembers = turn.permission.holds and self.rules.remembers
         model, reads = turn.policy.model, self.rules.reads(turn.policy.model)
-        offered = self.toolbox.offered(reads) if remembers else ()
+        acting = self.actions.of(turn)
+        offered = (*(self.toolbox.offered(reads) if remembers else ()), *self.actions.offered(turn))
         request = ModelRequest(
             prompt.system,
             (UserTurn(prompt.user, media=ready.attached.media),),
@@ -116,6 +119,7 @@ class Conversation:
             # Without one the answer is neither taken from a cache nor put into it.
             subject=turn.subject if remembers and not turn.replaces else None,
             model=model,
+            writing=not self.toolbox.tools,
         )
         transcript = Transcript(request, reads)
         loop = asyncio.get_running_loop()
@@ -154,7 +158,7 @@ class Conversation:
                     looks = all(call.name in LOOKS for call in calls)
                     await reply.doing(LOOKING if looks else WORKING)
                 # A call runs to its end, and is recorded, even if nobody waits for it any more.
-                made = (asyncio.create_task(self._call(context, call, turn)) for call in calls)
+                made = (asyncio.create_task(self._call(context, acting, call, turn)) for call in calls)
                 results = ToolTurn(tuple([await asyncio.shield(one) for one in made]))
             else:  # some local models call tools although they may not
                 told = (ToolResult(call.id, NO_TOOLS, failed=True) for call in finished.turn.calls)
@@ -165,7 +169,7 @@ class Conversation:
             transcript.add(finished, results)
         return finished.stop == "length"
 
-    async def _call(self, context: ToolContext, call: ToolCall, turn: Turn) -> ToolResult:
+    async def _call(self, context: ToolContext, acting: Acting, call: ToolCall, turn: Turn) -> ToolResult:
         """Run a tool call, and record it if the message may be stored.
 
         Model output may be stored, so secrets are taken out of it first. Only the person's own information is
@@ -174,7 +178,8 @@ class Conversation:
         direct messages is marked private. Confidential text is not recorded. Nor is an answer with what the
         person took back: it may be the answer to that very request.
         """
-        result = await self.toolbox.call(context, replace(call, input=self.redactor.value(call.input)))
+        call = replace(call, input=self.redactor.value(call.input))
+        result = await (acting.call(call) if acting.takes(call) else self.toolbox.call(context, call))
         if not turn.permission.holds:
             return result
         content, subject = result.text.partition(f"\n\n{HEADING}")[0], turn.subject

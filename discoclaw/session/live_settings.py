@@ -136,9 +136,12 @@ class LiveSettings:
             return self.answers(str(value))
         if field.name == "archive" and not self._archives:
             return "off, because nothing is stored here (DISCOCLAW_STORE=none)"
+        if field.name == "actions" and place is not None:
+            return ", ".join(self.places.actions(place)) or "none"
         if value is None and field.by_place:
             if place is None:
-                return str(self.places.auto_save) if field.name == "archive" else f"as {field.variable} says"
+                lists = {"archive": str(self.places.auto_save), "actions": str(self.places.acts)}
+                return lists.get(field.name, f"as {field.variable} says")
             value = self.listed(field.name, place)
         return value_words(field, value)
 
@@ -147,6 +150,7 @@ class LiveSettings:
         listed = {
             "persona": bool(self.places.fixed.names),
             "archive": bool(self.places.auto_save),
+            "actions": bool(self.places.acts),
             "listen": bool(self._allowlist.channels),
         }
         return listed.get(name, False)

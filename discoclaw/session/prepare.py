@@ -167,7 +167,8 @@ class Prepared:
 class Preparation:
     """Makes the prompts of turns, within `budget` and within what the model reads at once, beside its answer.
 
-    `tools` are those that it is offered, by what it reads. `zone` is for people who haven't named theirs.
+    `tools` are those that it is offered in a turn, by what it reads. `zone` is for people who
+    haven't named theirs.
     """
 
     refill: Refill
@@ -177,7 +178,7 @@ class Preparation:
     budget: Budget
     zone: tzinfo = UTC
     rules: AnswerRules = AnswerRules()
-    tools: Callable[[int], Sequence[ToolSpec]] = lambda reads: ()
+    tools: Callable[[Turn, int], Sequence[ToolSpec]] = lambda turn, reads: ()
 
     async def of(self, turn: Turn, *, files: bool = True) -> Prepared:
         """Prepare the answer to a message. What a disk or Discord cannot give in time is left out.
@@ -235,7 +236,7 @@ class Preparation:
             summarised=gathered.names,
         )
         reads = self.rules.reads(turn.policy.model)
-        beside = tokens_of(self.tools(reads)) + sum(one.tokens for one in attached.media)
+        beside = tokens_of(self.tools(turn, reads)) + sum(one.tokens for one in attached.media)
         room = reads - reads // RESULTS_SHARE - self.rules.answer(turn.policy.model) - beside
         # Shortened until it takes at most `room` tokens, or has nothing more to leave out.
         found = whole = assemble(materials, self.budget, attached.entries)

@@ -277,11 +277,7 @@ class Toolbox:
                 return ToolResult(call.id, MEMORY_LATE, failed=True)
             return ToolResult(call.id, await _told(context, tool, wanted))
         except ValidationError as error:
-            faults = "; ".join(
-                f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg'].removeprefix('Value error, ')}"
-                for e in error.errors()
-            )
-            return ToolResult(call.id, f"{call.name} was not called correctly: {faults}", failed=True)
+            return ToolResult(call.id, f"{call.name} was not called correctly: {faults(error)}", failed=True)
         except Refused as refusal:
             return ToolResult(call.id, str(refusal), failed=True)
         except MemoryLate as late:
@@ -291,6 +287,14 @@ class Toolbox:
         except MemoryFault as fault:
             log.warning("%s for %s failed: %s", call.name, context.speaker.subject, fault)
             return ToolResult(call.id, MEMORY_FAILED, failed=True)
+
+
+def faults(error: ValidationError) -> str:
+    """What is wrong with the input of a call, for the model."""
+    return "; ".join(
+        f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg'].removeprefix('Value error, ')}"
+        for e in error.errors()
+    )
 
 
 def _cached(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:

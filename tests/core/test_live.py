@@ -262,6 +262,7 @@ TEXTS = {
     "model": ["opus", "llama3.2:8b", "anthropic/claude-3.5"],
     "prompt": ["Be brief.", "1\n\n2"],
     "persona": ["main", "work"],
+    "actions": ["all", "none", "poll, pin"],
 }
 
 

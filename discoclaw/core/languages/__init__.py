@@ -1,8 +1,8 @@
 """The words of languages: function words, months, courtesies, and words that show that a text is personal.
 
-The words are in files beside this one: `<language>.toml`, and `shared.toml` for lists of several languages at
-once. They are lower-case, and without Latin accents but for personal words, whose case and accents don't
-matter. Here is only what reads them, each file once.
+The words are in files beside this one: `<language>.toml`, and `shared.toml` and `actions.toml` for lists of
+several languages at once. They are lower-case, and without Latin accents but for personal words, whose case
+and accents don't matter, and requests. Here is only what reads them, each file once.
 
 Function words (articles, pronouns, auxiliaries, question words) don't say what a text is about, but they
 reveal its language. The lists are deliberately short: a missing word is weighed by its rarity like any other,
@@ -93,3 +93,10 @@ IRREGULAR = {
 """English past and plural forms, with their base."""
 SAME: str = _read("english")["same"]
 TOPICS: str = _read("english")["topics"]
+ACTIONS: Mapping[str, Any] = {
+    name: {part: frozenset(listed.split()) for part, listed in words.items()}
+    if isinstance(words, Mapping)
+    else frozenset(words.split())
+    for name, words in _read("actions").items()
+}
+"""Words by which people ask for something to be done in the chat: by kind of act, and those all share."""

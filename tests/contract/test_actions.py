@@ -1,0 +1,352 @@
+"""What the bot does in Discord for people who ask: only what they asked for, and only what they may."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import discord
+import pytest
+from simcord.backend.models import Overwrite
+from simcord.enums import OverwriteType
+from simcord.results import to_discord_message
+
+from tests.contract.cards import labels, said
+from tests.contract.meanwhile import writes
+from tests.contract.world import GUILD_ID, Start, World
+from tests.servers.messages_api import tool_use
+
+QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False, "actions": "all"}
+CREW = discord.Permissions(
+    send_polls=True, create_public_threads=True, create_events=True, pin_messages=True, add_reactions=True
+)
+POLL = {"text": "Pizza or pasta?", "options": ["pizza", "pasta"]}
+MOVIE = {"text": "movie night", "start": "2026-01-02T20:00+01:00"}
+FIXED = {"channel": "dev", "text": "the build is fixed"}
+READY = {"role": "Testers", "text": "the build is ready"}
+ASKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "poll": ("make a poll: pizza or pasta?", POLL),
+    "thread": ("open a thread about the trip", {"text": "trip"}),
+    "event": ("schedule an event on Friday at 8 pm: movie night", MOVIE),
+    "reaction": ("react with 🎉", {"text": "🎉"}),
+    "pin": ("pin this message", {}),
+    "message": ("post in #dev: the build is fixed", FIXED),
+    "mention": ("ping the role Testers: the build is ready", READY),
+}
+
+
+@asynccontextmanager
+async def able(start: Start, **changes: Any) -> AsyncIterator[World]:
+    """A world where Ann may do all of it; Bob may only talk, and Cleo moderates."""
+    async with start(**{**QUIET, **changes}) as world:
+        crew = world.guild.create_role("Crew", permissions=CREW)
+        world.env.backend.add_member_role(world.guild.id, world.ann.id, crew.id)
+        world.guild.create_role("Testers", mentionable=True)
+        world.guild.create_role("Bosses")
+        world.guild.create_role("Moderators", permissions=discord.Permissions(manage_messages=True))
+        await world.settle()
+        yield world
+
+
+async def asks(
+    world: World,
+    kind: str,
+    words: str | None = None,
+    person: Any = None,
+    place: Any = None,
+    quote: str | None = None,
+    how: Any = None,
+    **given: Any,
+) -> str:
+    """Somebody (Ann) writes in #general, and the model calls the tool; what the model then reads."""
+    usual, fields = ASKED[kind]
+    words = usual if words is None else words
+    call = {**(given or fields), "quote": words.split("\n")[0] if quote is None else quote}
+    world.brain.says(tool_use((f"toolu_{len(world.server.requests)}", f"discord_{kind}", call)), "Well.")
+    await world.says(person or world.ann, place or world.general, words, **(how or {}))
+    return read(world)
+
+
+def read(world: World) -> str:
+    """What the model was told of its newest call."""
+    (result,) = world.turns()[-1].body["messages"][-1]["content"]
+    assert bool(result.get("is_error")) is not result["content"].startswith("Done, "), result
+    return str(result["content"])
+
+
+def done(world: World) -> dict[str, int]:
+    """How much there is of everything that can be done."""
+    backend = world.env.backend
+    messages = [one for channel in backend.messages.values() for one in channel.values()]
+    return {
+        "poll": sum(one.poll is not None and one.author_id == backend.bot_user.id for one in messages),
+        "thread": sum(one.is_thread for one in backend.channels.values()),
+        "event": len(backend.get_guild(GUILD_ID).scheduled_events),
+        "reaction": sum(len(one.reactions) for one in messages),
+        "pin": sum(one.pinned for one in messages),
+        "message": sum("asked me to post this" in one.content for one in messages),
+    }
+
+
+async def undoes(world: World, person: Any, line: Any) -> str:
+    """Somebody presses Undo; what they are told, or what the line says then."""
+    pressed = await person.click(line, label="Undo")
+    await world.settle()
+    told = pressed.followups
+    return said(told[-1]) if told else said(newest_line(world, line.channel.id))
+
+
+def newest_line(world: World, channel_id: int) -> Any:
+    """The newest line of a channel about something that was done."""
+    kept = world.env.backend.messages[channel_id].values()
+    shown = [to_discord_message(world.env, one) for one in sorted(kept, key=lambda one: one.id)]
+    return [one for one in shown if said(one).startswith("-# <@")][-1]
+
+
+class TestSomebodyWhoAsks:
+    @pytest.mark.parametrize("kind", ASKED)
+    async def test_gets_it_with_a_line_by_which_they_take_it_back(self, start: Start, kind: str) -> None:
+        async with able(start) as world:
+            before = done(world)
+            assert (await asks(world, kind)).startswith("Done, with an Undo button below: ")
+            made = "message" if kind == "mention" else kind
+            assert done(world) == {**before, made: before[made] + 1}
+            line = newest_line(world, world.general.id)
+            assert said(line).startswith(f"-# <@{world.ann.id}> asked for a") and labels(line) == ["Undo"]
+            await world.restart()
+            told = await undoes(world, world.ann, line)
+            assert f"-# undone by <@{world.ann.id}>: " in told, told
+            assert done(world) == before
+            assert labels(newest_line(world, world.general.id)) == []
+
+    async def test_is_named_where_their_words_are_posted_and_pings_only_the_role_they_may(
+        self, start: Start
+    ) -> None:
+        async with able(start) as world:
+            await asks(world, "mention", "ping the role Testers: the build is ready, @everyone")
+            posted = next(one for one in world.general.history() if "asked me to post" in one.content)
+            (role,) = posted.role_mentions
+            assert role.name == "Testers" and not posted.mention_everyone
+            assert posted.content.endswith(f"-# <@{world.ann.id}> asked me to post this: {jump(world, 0)}")
+            refused = await asks(
+                world, "mention", "ping the role Bosses: hello there", role="Bosses", text="hello there"
+            )
+            assert refused == "Not done: they may not mention that role there."
+            everyone = await asks(world, "mention", "ping everyone: hi", role="everyone", text="hi")
+            assert everyone == "Not done: there is no role of that name."
+
+    async def test_may_react_and_pin_in_direct_messages_and_nothing_else(self, start: Start) -> None:
+        async with able(start) as world:
+            for kind in ("reaction", "pin"):
+                assert (await asks(world, kind, place=world.ann_dm)).startswith("Done, ")
+            assert set(world.turns()[-1].tools) >= {"discord_reaction", "discord_pin"}
+            assert "discord_poll" not in world.turns()[-1].tools
+            assert await asks(world, "poll", place=world.ann_dm) == "discord_poll is not available here"
+
+    async def test_means_the_message_that_they_reply_to(self, start: Start) -> None:
+        async with able(start) as world:
+            bobs = await world.bob.send(world.dev, "lunch is at noon")
+            await world.settle()
+            await asks(world, "pin", place=world.dev, how={"reply_to": bobs})
+            assert world.env.backend.get_message(world.dev.id, bobs.id).pinned
+            assert await asks(
+                world, "pin", "pin this now please", place=world.dev, how={"reply_to": bobs}
+            ) == ("Not done: it is pinned already.")
+
+    async def test_who_wants_no_memory_is_helped_too_and_nothing_is_kept_of_the_words(
+        self, start: Start
+    ) -> None:
+        async with able(start) as world:
+            await world.says(world.ann, world.general, "!memory optout")
+            assert (await asks(world, "poll")).startswith("Done, ")
+            assert set(world.turns()[-1].tools) == {f"discord_{kind}" for kind in ASKED}
+            await world.settle()
+            assert world.files_with("pasta") == []
+
+    async def test_finds_it_in_the_log_of_tools_with_where_and_why(self, start: Start) -> None:
+        async with able(start) as world:
+            await asks(world, "poll")
+            await asks(world, "pin", "hello everybody here")
+            await world.stop()
+            log = (world.data / "memory" / "tools" / f"user-{world.ann.id}.jsonl").read_text()
+            did, refused = log.splitlines()
+            assert '"tool":"discord_poll"' in did and '"ok":true' in did and str(world.general.id) in did
+            assert "Asked for: “make a poll: pizza or pasta?”" in did
+            assert '"ok":false' in refused and "don't ask for a pin" in refused
+
+
+def jump(world: World, place: int) -> str:
+    """The link to a message of #general, by its place there."""
+    message = world.general.history()[place]
+    return f"https://discord.com/channels/{GUILD_ID}/{world.general.id}/{message.id}"
+
+
+class TestUndo:
+    async def test_is_for_the_asker_and_for_moderators_even_those_who_may_not_talk_to_the_bot(
+        self, start: Start
+    ) -> None:
+        async with able(start) as world:
+            cleo = world.guild.add_member(world.env.create_user("cleo"))
+            moderators = next(one for one in world.env.bot.guilds[0].roles if one.name == "Moderators")
+            await asks(world, "poll")
+            line = newest_line(world, world.general.id)
+            await world.restart(allow_roles=frozenset(), allow_users=frozenset({str(world.ann.id)}))
+            only = "Only whoever asked for it, and moderators, can undo it."
+            for person in (world.bob, cleo):
+                assert await undoes(world, person, line) == only
+            world.env.backend.add_member_role(world.guild.id, cleo.id, moderators.id)
+            assert "the poll is deleted" in await undoes(world, cleo, line)
+
+    async def test_says_that_it_is_gone_when_somebody_was_faster(self, start: Start) -> None:
+        async with able(start) as world:
+            await asks(world, "message")
+            line = newest_line(world, world.general.id)
+            world.env.backend.delete_message(world.dev.id, world.dev.last_message.id)
+            assert await undoes(world, world.ann, line) == ("I can't find it any more: it was deleted since.")
+
+    async def test_archives_a_thread_in_which_others_wrote(self, start: Start) -> None:
+        async with able(start) as world:
+            await asks(world, "thread")
+            thread = next(one for one in world.env.backend.channels.values() if one.is_thread)
+            writes(world, world.bob, thread, "I am in")
+            await world.settle()
+            line = newest_line(world, world.general.id)
+            assert "the thread is archived" in await undoes(world, world.ann, line)
+            assert world.env.backend.channels[thread.id].thread_metadata.archived
+
+
+LACKS: dict[str, str] = {
+    "poll": "they lack the permission “send polls” there, so there is no poll",
+    "thread": "they lack the permission “create public threads” there, so there is no thread",
+    "event": "they lack the permission “create events” there, so there is no scheduled event",
+    "reaction": "they lack the permission “add reactions” there, so there is no reaction",
+    "pin": "they lack the permission “pin messages” there, so there is no pin",
+    "message": "they lack the permission “send messages” there, so there is no message to another channel",
+}
+
+
+class TestWhatSomebodyMayNotDo:
+    @pytest.mark.parametrize("kind", LACKS)
+    async def test_isnt_done_for_them_and_they_are_told_why_in_one_sentence(
+        self, start: Start, kind: str
+    ) -> None:
+        async with able(start) as world:
+            denied = discord.PermissionOverwrite(add_reactions=False, create_public_threads=False)
+            everyone = world.guild.default_role
+            overwrite(world, world.general, everyone.id, denied)
+            overwrite(world, world.dev, everyone.id, discord.PermissionOverwrite(send_messages=False))
+            await world.settle()
+            before = done(world)
+            assert await asks(world, kind, person=world.bob) == f"Not done: {LACKS[kind]}."
+            assert done(world) == before
+
+    async def test_a_channel_that_they_cant_see_is_like_one_that_isnt_there(self, start: Start) -> None:
+        async with able(start) as world:
+            told = {
+                name: await asks(
+                    world, "message", f"post in #{name}: hello there", channel=name, text="hello there"
+                )
+                for name in ("hidden", "nowhere")
+            }
+            assert set(told.values()) == {"Not done: there is no channel of that name that they can see."}
+
+    async def test_is_decided_at_that_moment_and_not_for_somebody_in_a_timeout(self, start: Start) -> None:
+        async with able(start) as world:
+            assert (await asks(world, "poll")).startswith("Done, ")
+            member = world.env.backend.get_guild(GUILD_ID).members[world.ann.id]
+
+            def meanwhile(_: Any) -> Any:
+                member.timed_out_until = "2099-01-01T00:00:00+00:00"  # no event tells the bot
+                return tool_use(("toolu_late", "discord_poll", {**POLL, "quote": "make a poll again please"}))
+
+            world.brain.says(meanwhile, "Well.", about="again")
+            await world.says(world.ann, world.general, "make a poll again please")
+            assert read(world) == f"Not done: {LACKS['poll'].replace('send polls', 'send messages')}."
+
+    async def test_slow_mode_and_closed_threads_hold(self, start: Start) -> None:
+        async with able(start) as world:
+            world.env.backend.edit_channel(world.dev.id, {"rate_limit_per_user": 60})
+            await world.settle()
+            assert await asks(world, "message") == (
+                "Not done: slow mode is on there, so they have to write there themselves."
+            )
+
+    async def test_we_may_not_do_either(self, start: Start) -> None:
+        async with able(start) as world:
+            bot = world.env.backend.bot_user.id
+            overwrite(world, world.dev, bot, discord.PermissionOverwrite(send_messages=False))
+            await world.settle()
+            assert await asks(world, "message") == (
+                "Not done: I lack the permission “send messages” there, so there is no message to another "
+                "channel."
+            )
+
+
+def overwrite(world: World, channel: Any, who: int, what: discord.PermissionOverwrite) -> None:
+    """Give a channel an overwrite, as an admin does."""
+    allow, deny = what.pair()
+    kind = OverwriteType.ROLE if who == GUILD_ID else OverwriteType.MEMBER
+    world.env.backend.set_overwrite(channel.id, Overwrite(who, kind, allow.value, deny.value))
+
+
+class TestTheSwitch:
+    async def test_is_off_unless_an_admin_turns_it_on_and_costs_nothing_then(self, start: Start) -> None:
+        async with able(start, actions="none") as world:
+            assert await asks(world, "poll") == "discord_poll is not available here"
+            assert not any(name.startswith("discord_") for name in world.turns()[0].tools)
+        async with able(start, actions=f"poll, 1:all, {GUILD_ID}:pin") as world:
+            assert (await asks(world, "pin")).startswith("Done, ")
+            mine = {name for name in world.turns()[-1].tools if name.startswith("discord_")}
+            assert mine == {"discord_poll", "discord_pin"}
+
+    async def test_is_narrowed_in_a_channel_by_its_admins_and_never_widened(self, start: Start) -> None:
+        async with able(start, actions="poll, pin") as world:
+            world.env.backend.add_member_role(
+                world.guild.id,
+                world.bob.id,
+                world.guild.create_role("Admins", permissions=discord.Permissions(manage_guild=True)).id,
+            )
+            for value, left in (("thread, pin", "pin"), ("none", "none"), ("all", "poll, pin")):
+                card = (await world.bob.slash(world.general, "settings")).response
+                await world.bob.select(
+                    card, ["actions"], custom_id=f"settings:{world.bob.id}:{world.general.id}"
+                )
+                form = await world.bob.click(card, label="Change…")
+                await world.bob.submit_modal(form, {"value": value})
+                card = (await world.bob.slash(world.general, "settings")).response
+                assert f"**What I may do when asked**: {left}" in said(card)
+                await world.says(world.ann, world.general, "hello")
+                offered = [one for one in world.turns()[-1].tools if one.startswith("discord_")]
+                assert ", ".join(offered).replace("discord_", "") == left.replace("none", "")
+
+
+class TestLimits:
+    async def test_hold_for_a_message_and_for_an_hour(self, start: Start) -> None:
+        async with able(start) as world:
+            words = "react with 🎉 and 🎈"
+            four = [(f"toolu_{one}", "discord_reaction", {"text": one, "quote": words}) for one in "🎉🎈🎁🎂"]
+            world.brain.says(tool_use(*four), "Well.")
+            await world.says(world.ann, world.general, words)
+            *three, last = (one["content"] for one in world.turns()[-1].body["messages"][-1]["content"])
+            assert all(one.startswith("Done, ") for one in three)
+            assert last == "Not done: that is enough for one message: 3 at most."
+            for number in range(17):
+                assert (await asks(world, "reaction", f"react with 🎉 {number}", text="🎉")).startswith(
+                    "Done, "
+                )
+            assert await asks(world, "reaction", "react with 🎉 now", text="🎉") == (
+                "Not done: that is enough for now: 20 an hour for each person at most."
+            )
+            await world.env.advance_time(3_700)
+            assert (await asks(world, "reaction", "react with 🎉 later", text="🎉")).startswith("Done, ")
+
+    async def test_nothing_is_done_twice_for_one_message_whatever_asks_again(self, start: Start) -> None:
+        async with able(start) as world:
+            await asks(world, "poll")
+            before, answer = done(world), world.general.last_message
+            call = {**POLL, "quote": ASKED["poll"][0]}
+            world.brain.says(tool_use(("toolu_again", "discord_poll", call)), "Well.")
+            await world.restart()
+            await world.ann.click(answer, label="Again")
+            await world.settle()
+            assert "in a message that was answered before" in read(world)
+            assert done(world) == before
