@@ -194,7 +194,7 @@ class Talk:
         """Answer when the conversation's queue reaches the message.
 
         Returns False if the queue is full, which the author is told. `in_chat`: the message can be read there
-        after a restart.
+        after a restart, so one that comes while we stop waits for that.
         """
         key, message_id = turn.session_key, turn.message.id
         if in_chat:
@@ -210,6 +210,11 @@ class Talk:
         if self.desk.submit(key, job):
             self.refusals.room(key)
             return True
+        if in_chat and self.desk.closed:
+            asked.unanswered("closing")
+            self.refusals.leave(reply)
+            ended(False)
+            return False
         asked.unanswered("busy")
         self.refusals.refuse(key, turn.message.author, reply, ended)
         return False
@@ -326,6 +331,10 @@ class Refusals:
     def room(self, session_key: str) -> None:
         """The queue has room again, so whoever is refused from now on is told again."""
         self._told.pop(session_key, None)
+
+    def leave(self, reply: Reply) -> None:
+        """Tell nobody anything: the message is answered after the next start, in its turn."""
+        self._run(reply.drop())
 
     def refuse(self, session_key: str, author: Author, reply: Reply, ended: Callable[[bool], None]) -> None:
         """Tell somebody that their message will not be answered. Does not wait for the chat.

@@ -14,6 +14,7 @@ import pytest
 from discoclaw.bot.absence import COMMAND_STOPPED
 from discoclaw.bot.deliver import AGAIN
 from discoclaw.bot.threads import DELETED
+from discoclaw.session.agent import STOPPED
 from discoclaw.session.talk import LATE
 from tests.citing import own_of
 from tests.process.forks import Source
@@ -365,6 +366,24 @@ class TestWhatWasUnderWay:
         assert await in_its_thread(house, missed) == ["ok"]
         assert await in_its_thread(house, dark) == ["ok"]
         assert asked_of_the_model(house, "is it dark?") == 1
+
+    async def test_what_is_written_while_it_stops_is_answered_by_the_next_start(self, house: House) -> None:
+        bot = await house.running()
+        dock = house.discord.add_channel("dock")
+        more = asyncio.Event()
+        house.brain.answer("long story", text("Once there was ", "a lighthouse.", hold=more))
+        story = await house.ask(house.ann, dock, "tell me a long story")
+        await replied(house, story, "Once")
+        bot.terminate()
+        await bot.logged("stopping")
+        for number in range(5):  # somewhere among these the queues are closed
+            asked = await house.ask(house.bea, dock, f"are you there? {number}")
+            await asyncio.sleep(0.2)
+        more.set()
+        assert await bot.ended() == 0
+        await house.running()
+        assert await replied(house, asked) == "ok"
+        assert not any(STOPPED in one for one in house.texts(dock))
 
     async def test_a_command_is_not_repeated_but_spoken_of(self, house: House) -> None:
         await house.running()
