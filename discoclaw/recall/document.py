@@ -7,7 +7,7 @@ item or entry is kept beside the dates that its text names. Pure.
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Generic, TypeAlias, TypeVar
@@ -323,23 +323,15 @@ def parse(message: str, *, replied_to: str = "", recent: str = "", search: bool 
     text = f"{message}\n{replied_to}" if replied_to else message
     brief = len(text) <= LONGEST_REQUEST
     tokens = tokenise(text[:LONGEST_REQUEST])
-    found = tokens.terms
-    everything = brief and _wants_everything(text, found)
-    if recent and not _says_something(found):
+    # Everything that is remembered about them, and nothing in particular. English only; in other languages
+    # the model finds it with its search tool.
+    plain = brief and _MEMORY_WORDS.issuperset(tokens.terms)
+    everything = plain and _EVERYTHING.search(_OWN_VERB.sub("", text)) is not None
+    if recent and not _says_something(tokens.terms):
         text = f"{text}\n{recent}"
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
     known = {text: tokens} if brief else {}
-    return _query(text, everything=everything, search=search, known=known)
-
-
-def in_context(message: str, recent: str) -> str:
-    """The message, with the talk before it where it says next to nothing: the text to embed."""
-    says_something = _says_something(terms(message[:LONGEST_REQUEST]))
-    return message if says_something else f"{message}\n{recent}"
-
-
-def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tokens]) -> Query:
     asked: dict[str, None] = {}
     forms: dict[str, tuple[str, ...]] = {}
     dates: set[str] = set()
@@ -349,7 +341,7 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
     accounts: set[int] = set()
     compounds = False
     sentences = [one for one in _BREAK.split(text) if one]
-    brief = len(text) <= LONGEST_REQUEST
+    brief = len(text) <= LONGEST_REQUEST  # with what was added
     for sentence in sentences:
         tokens, named = known.get(sentence) or tokenise(sentence), dates_in(sentence)
         if tokens.asks_nothing and not search:
@@ -382,9 +374,15 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
         if named and begun == len(topics):
             topics.append(set(named))
     if not asked and not dates:
-        asked = dict.fromkeys(_of_signs(text))
+        # The names of its signs: who sends nothing but a sailing boat means one.
+        signs = [sign for sign in text if unicodedata.category(sign) == "So"]
+        named_so = [term for sign in signs for term in terms_in(unicodedata.name(sign, ""), "english")]
+        asked = dict.fromkeys(named_so)
         topics = [set(asked)]
-    kept = _most_telling(asked)
+    kept = tuple(asked)
+    if len(asked) > MOST_TERMS:  # those that are common in any talk go first; the sort is stable
+        rarer = set(sorted(asked, key=is_common)[:MOST_TERMS])
+        kept = tuple(term for term in asked if term in rarer)
     forms = {term: forms[term] for term in kept if term in forms}
     unique: dict[frozenset[str], Topic] = {}
     for place, terms_here in enumerate(topics):
@@ -405,10 +403,10 @@ def _query(text: str, *, everything: bool, search: bool, known: Mapping[str, Tok
     )
 
 
-def _of_signs(text: str) -> list[str]:
-    """The terms of the names of a text's signs: who sends nothing but a sailing boat means one."""
-    signs = [sign for sign in text if unicodedata.category(sign) == "So"]
-    return [term for sign in signs for term in terms_in(unicodedata.name(sign, ""), "english")]
+def in_context(message: str, recent: str) -> str:
+    """The message, with the talk before it where it says next to nothing: the text to embed."""
+    says_something = _says_something(terms(message[:LONGEST_REQUEST]))
+    return message if says_something else f"{message}\n{recent}"
 
 
 def _is_bare(tokens: Tokens) -> bool:
@@ -458,26 +456,8 @@ def _asked_apart(listed: Sequence[str]) -> list[str]:
     return found
 
 
-def _most_telling(asked: Collection[str]) -> tuple[str, ...]:
-    """The terms in order; of too many, those that are common in any talk go first."""
-    if len(asked) > MOST_TERMS:
-        rarer = sorted(asked, key=is_common)[:MOST_TERMS]  # a stable sort: else in the order of the text
-        asked = [term for term in asked if term in set(rarer)]
-    return tuple(asked)
-
-
 def _says_something(found: Sequence[str]) -> bool:
     return len(set(found)) > 1
-
-
-def _wants_everything(text: str, found: Sequence[str]) -> bool:
-    """Whether somebody asks for everything that is remembered about them, and nothing in particular.
-
-    English only; in other languages the model finds it with its search tool.
-    """
-    if not _MEMORY_WORDS.issuperset(found):
-        return False
-    return _EVERYTHING.search(_OWN_VERB.sub("", text)) is not None
 
 
 def _spoken(dates: Collection[str]) -> set[str]:

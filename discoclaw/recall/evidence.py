@@ -243,21 +243,25 @@ class Matches:
             given = {one for one in having if (known := self._documents[one]) and name in known.given}
             if 0 < len(given) <= few or (len(given) < len(having) and not name.isdisjoint(rare)):
                 complete[name] = given
-        meant = sorted(complete, key=_longest_first)[:MOST_NAMES]
+        meant = sorted(complete, key=lambda name: (-len(name), sorted(name)))[:MOST_NAMES]
         for name in [name for name in meant if not any(name < other for other in meant)]:
             found.given |= complete[name]
             # What has all terms of the name has its rarest.
             rarest = min([part for spellings, _, part in asked if not name.isdisjoint(spellings)], key=len)
-            others = [
-                (one, document)
-                for one in (found.has.keys() & rarest) - complete[name]
-                if (document := self._documents[one]) and document.terms >= name
-            ]
+            owners, has, documents = complete[name], found.has, self._documents
             asks_more = any(one.specific and name.isdisjoint(spellings) for spellings, one, _ in asked)
-            if complete[name] and asks_more and not found.topic.account:
-                # Others only mention it, but for those that begin with it.
-                others = [pair for pair in others if name <= set(pair[1].opening[: len(name) + 1])]
-            for position in chain(complete[name], [one for one, _ in others]):
+            # Beside an owner others only mention it, but for those that begin with it.
+            opening = len(name) + 1 if owners and asks_more and not found.topic.account else 0
+            others = [
+                one
+                for one in rarest
+                if one in has
+                and one not in owners
+                and (document := documents[one])
+                and (not opening or name.issubset(document.opening[:opening]))
+                and name <= document.terms
+            ]
+            for position in chain(owners, others):
                 before = found.named.get(position)
                 found.named[position] = before | name if before else name
 
@@ -277,10 +281,6 @@ class Matches:
 
 
 NOBODY = frozenset[str]()
-
-
-def _longest_first(name: Collection[str]) -> tuple[int, list[str]]:
-    return -len(name), sorted(name)
 
 
 def _is_evidence(has: Has, topic: Topic, many: int, *, strange: bool) -> bool:

@@ -14,7 +14,7 @@ Pure.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -78,8 +78,12 @@ class Known:
 def identified(typed: str, items: Collection[Item]) -> Known:
     """The items that have the identifiers of a request."""
     plain = _plain(typed)
-    masks = [re.compile(_mask(one)) for one in _MASKED.findall(plain)]
-    names = dict.fromkeys([*_MAIL.findall(plain), *_signed(plain)])
+    masked = [re.sub(r"(?:\\\*|•)+", r"[\\w.+-]+", re.escape(one)) for one in _MASKED.findall(plain)]
+    masks = [re.compile(rf"(?<!\w){one}(?!\w)") for one in masked]
+    signed = [found[0] for found in _SIGNED.finditer(plain)]
+    # Those with a digit and no letter are numbers.
+    signed = [one for one in signed if any(char.isalpha() for char in one) and not _numbers(one)]
+    names = dict.fromkeys([*_MAIL.findall(plain), *signed])
     forms = [re.compile(_written(one)) for one in _numbers(plain)]
     if not (masks or names or forms):
         return Known()
@@ -87,7 +91,14 @@ def identified(typed: str, items: Collection[Item]) -> Known:
     if masks:
         near = tuple(item for item in items if any(mask.search(texts[item.id]) for mask in masks))
         return Known(near=near, unknown=True)
-    whole = {key: _whole(text) for key, text in texts.items()}
+    whole = {
+        key: {
+            *_MAIL.findall(text),
+            *(one.rstrip(".") for one in _SIGNED.findall(text)),
+            *_TOKEN.findall(text),
+        }
+        for key, text in texts.items()
+    }
     has = {
         key: [name in whole[key] for name in names] + [bool(form.search(text)) for form in forms]
         for key, text in texts.items()
@@ -116,21 +127,6 @@ def _plain(text: str) -> str:
     if sum(word.strip(".,") in DIGITS for word in words) >= FEWEST_DIGITS:
         folded = " ".join(DIGITS.get(word.strip(".,"), word) for word in words)
     return folded
-
-
-def _signed(plain: str) -> Iterator[str]:
-    """Names with a sign inside them. Those with a digit and no letter are numbers."""
-    for found in _SIGNED.finditer(plain):
-        if any(char.isalpha() for char in found[0]) and not _numbers(found[0]):
-            yield found[0]
-
-
-def _whole(plain: str) -> set[str]:
-    return {
-        *_MAIL.findall(plain),
-        *(one.rstrip(".") for one in _SIGNED.findall(plain)),
-        *_TOKEN.findall(plain),
-    }
 
 
 def _numbers(plain: str) -> list[str]:
@@ -168,11 +164,6 @@ def _written(number: str) -> str:
     bodies = (_BETWEEN.join(map(re.escape, form)) for form in dict.fromkeys(forms))
     ahead = r"(?:\+?\d{1,3}[\s-]?(?:\(0\))?)?" if number.isdigit() and len(number) > 8 else ""
     return rf"(?<![^\W_]){ahead}(?:{'|'.join(bodies)})(?![^\W_])(?![\s-]\d{{2}})"
-
-
-def _mask(typed: str) -> str:
-    """A pattern for a name of which some characters are masked."""
-    return r"(?<!\w)" + re.sub(r"(?:\\\*|•)+", r"[\\w.+-]+", re.escape(typed)) + r"(?!\w)"
 
 
 # ----------------------------------------------------------------------
@@ -244,7 +235,12 @@ def find(items: Collection[Item], typed: str) -> Found:
     if (exact := named(items, typed)) is not None:
         return Found(exact)
     if len(parts := [part for part in typed.split(";") if part.strip()]) > 1:
-        return _together([find(items, part) for part in parts])
+        # Several requests in one: "my ex; my old flat".
+        each = [find(items, part) for part in parts]
+        meant = {item.id: item for one in each for item in ([one.certain] if one.certain else one.meant)}
+        besides = {item.id: item for one in each for item in one.near if item.id not in meant}
+        near_all = tuple(besides.values())[:MOST_NEAR]
+        return Found(None, tuple(meant.values()), near_all, any(one.whole for one in each))
     active = sorted((item for item in items if item.active), key=by_newest)
     topic, whole = about(typed)
     if not tokenise(topic).runs:
@@ -263,15 +259,6 @@ def find(items: Collection[Item], typed: str) -> Found:
     ids = {item.id for item in likely}
     also = {item.id: item for item in near if item.id not in ids}
     return Found(None, tuple(likely), tuple(also.values())[:MOST_NEAR], whole)
-
-
-def _together(each: Sequence[Found]) -> Found:
-    """The items that several requests in one mean: "my ex; my old flat"."""
-    meant = {item.id: item for one in each for item in ([one.certain] if one.certain else one.meant)}
-    near = {item.id: item for one in each for item in one.near if item.id not in meant}
-    return Found(
-        None, tuple(meant.values()), tuple(near.values())[:MOST_NEAR], any(one.whole for one in each)
-    )
 
 
 def named(items: Collection[Item], typed: str) -> Item | None:

@@ -66,11 +66,18 @@ class Vocabulary:
             return tuple((pair, 1.0) for pair in self._terms if len(pair) == 2 and term in pair)
         if term and term[0] in _HEBREW:  # articles and prepositions are written together with the word
             bare = {term, _without_prefix(term)}
-            others = (one for one in self._terms if one != term and _without_prefix(one) in bare)
-            return tuple((one, 1.0) for one in others)
+            forms = [one for one in self._terms if one != term and _without_prefix(one) in bare]
+            return tuple((one, 1.0) for one in forms)
         if len(term) < SHORTEST or not term.isalpha():
             return ()
-        found = [(other, weight) for other in self._candidates(term) if (weight := _alike(term, other))]
+        if self._alike is None:
+            self._alike = {}
+            for one in self._terms:
+                for key in _keys(one):
+                    self._alike.setdefault(key, []).append(one)
+        keys = dict.fromkeys(key for more in (-1, 0, 1) for key in _keys(term, more))
+        others = dict.fromkeys(one for key in keys for one in self._alike.get(key, ()))
+        found = [(other, weight) for other in others if (weight := _alike(term, other))]
         return tuple(
             sorted(found, key=lambda pair: (-pair[1], abs(len(pair[0]) - len(term)), pair[0]))[:MOST]
         )
@@ -91,15 +98,6 @@ class Vocabulary:
         longer = [one for one in self._terms if len(one) >= len(term) + LEAST_JOINED]
         found = sorted(one for one in longer if one.endswith(term) or one.startswith(term))
         return tuple((one, ENDING) for one in found[:MOST])
-
-    def _candidates(self, term: str) -> Iterable[str]:
-        if self._alike is None:
-            self._alike = {}
-            for one in self._terms:
-                for key in _keys(one):
-                    self._alike.setdefault(key, []).append(one)
-        keys = dict.fromkeys(key for more in (-1, 0, 1) for key in _keys(term, more))
-        return dict.fromkeys(one for key in keys for one in self._alike.get(key, ()))
 
 
 def _without_prefix(term: str) -> str:
