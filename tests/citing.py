@@ -5,7 +5,6 @@ line rests on the last one of the person's; a `source` that is no short name is 
 meant. An `id` that is no short name is a part of an item's line.
 """
 
-import json
 import re
 from typing import Any
 
@@ -43,15 +42,6 @@ def cited(answer: dict[str, Any], prompt: str) -> dict[str, Any]:
     lists = {name: answer[name] for name in ("upserts", "deprecations", "traits") if name in answer}
     cites = {name: [_cited(one, prompt) for one in given] for name, given in lists.items()}
     return {**answer, **cites}
-
-
-def cited_json(answer: str, prompt: str) -> str:
-    """The same for JSON; anything else stays as it is."""
-    try:
-        found = json.loads(answer)
-        return json.dumps(cited(found, prompt))
-    except (ValueError, TypeError, AttributeError):
-        return answer
 
 
 def cited_patch(patch: Patch, prompt: str) -> Patch:

@@ -75,12 +75,6 @@ def made(name: str) -> bytes:
     return (MADE / name).read_bytes()
 
 
-def with_texts(png: bytes) -> bytes:
-    """A PNG with a compressed text of 3 MB, as editors of pictures write it."""
-    text = b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(b"x" * 3_000_000)
-    return png[:33] + png_chunk(b"iTXt", text) + png[33:]
-
-
 def pdf(pages: int, password: str = "") -> bytes:
     """A PDF file with empty pages."""
     writer = PdfWriter()

@@ -58,7 +58,7 @@ class World:
     def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
         self.folder, self.data = folder, folder / "data"
         self.brain = Brain()
-        self.server = MessagesServer(default=self.brain)
+        self.server = MessagesServer(default=self.brain, together=True)
         self.app: App
         self.env: simcord.Env
         self._stack = stack

@@ -25,8 +25,3 @@ def deprecation(*, id: str | None = None, text: str | None = None) -> Patch:
     return Patch(
         deprecations=[Deprecation(id=id, matchText=text, reason="no longer so", source="", quote="")]
     )
-
-
-def count_of(prompts: list[str], words: str) -> int:
-    """In how many prompts some words are."""
-    return sum(words in prompt for prompt in prompts)

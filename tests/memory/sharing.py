@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 import psycopg
 
@@ -13,7 +12,6 @@ from discoclaw.memory.changes import Listener
 from discoclaw.memory.processes import SharedProcesses
 from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.store.postgres.processes import ProcessRows
-from tests.servers.postgres import Postgres
 
 LEASE_S = 2.5
 
@@ -97,12 +95,3 @@ async def until(what: Callable[[], bool]) -> None:
     """Wait for something that comes about in another thread or process."""
     while not what():  # noqa: ASYNC110 - nothing there sets an event
         await asyncio.sleep(0.01)
-
-
-def end_connections(postgres: Postgres, url: str, state: str) -> None:
-    """Have the server end the connections to a database that are in this state."""
-    name = urlsplit(url).path.lstrip("/")
-    postgres.execute(
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-        f"WHERE datname = '{name}' AND state = '{state}'"
-    )

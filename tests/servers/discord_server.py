@@ -33,7 +33,7 @@ from tests.servers.discord_acts import Acts, bot_said
 from tests.servers.discord_bell import Bell
 from tests.servers.discord_gateway import Gateway
 from tests.servers.discord_http import API, Fault, RecordedRequest, RestDoor, path_matches
-from tests.servers.discord_interactions import LOADING, Interaction, Interactions, Option
+from tests.servers.discord_interactions import Interaction, Interactions, Option
 from tests.servers.discord_limits import Clock, IdentifyLimits, Nonces, RestLimit
 from tests.servers.discord_messages import MessageRoutes
 from tests.servers.discord_reach import Reachable
@@ -186,25 +186,6 @@ class DiscordServer(WorldSetup, Reachable):
 
         return await self._bell.wait_until(found, seen, timeout)
 
-    async def wait_for_response(
-        self,
-        interaction: Interaction,
-        contains: str = "",
-        *,
-        timeout: float = PATIENCE,  # noqa: ASYNC109 - as above
-    ) -> Message:
-        """The bot's first message in answer to an interaction, public or ephemeral, that contains this."""
-
-        def found() -> Message | None:
-            shown = (one for one in interaction.messages if not one.flags & LOADING)
-            return next((message for message in shown if contains in message.content), None)
-
-        def seen() -> str:
-            said = [message.content for message in interaction.messages]
-            return f"no response with {contains!r}, the bot said {said}; {self._unknown()}"
-
-        return await self._bell.wait_until(found, seen, timeout)
-
     async def wait_for_request(
         self,
         method: str,
@@ -302,10 +283,6 @@ class DiscordServer(WorldSetup, Reachable):
     def invalidate_sessions(self, *, only: Session | None = None) -> None:
         """Op 9, not resumable: the client has to IDENTIFY again (discord.py waits 5 s before it does)."""
         self.gateway.invalidate(only=only)
-
-    def ask_to_reconnect(self) -> None:
-        """Op 7: the client closes and RESUMEs."""
-        self.gateway.send_all(7)
 
     @property
     def mute_acks(self) -> bool:

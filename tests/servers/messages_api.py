@@ -215,12 +215,19 @@ def _error(kind: str, message: str) -> Json:
 
 
 class MessagesServer(ScriptedServer[Received, Behaviour]):
-    """The server; an async context manager. See the module's docstring."""
+    """The server; an async context manager. See the module's docstring.
+
+    It writes each event by itself, or `together` all that have no pause between them: its client has less to
+    do then.
+    """
 
     paths = ("/v1/messages",)
 
-    def __init__(self, default: Callable[[Received], Behaviour] | None = None) -> None:
+    def __init__(
+        self, default: Callable[[Received], Behaviour] | None = None, *, together: bool = False
+    ) -> None:
         super().__init__()
+        self.together = together
         self.default = default or (lambda _: text("ok"))
         self.models: Sequence[str] | Raw = ()
         self.key: str | None = None
@@ -283,18 +290,21 @@ class MessagesServer(ScriptedServer[Received, Behaviour]):
     async def _stream(self, answer: Answer, request: web.Request, received: Received) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream", "request-id": "req_test"})
         await response.prepare(request)
-        told = 0
+        told, ready = 0, b""
         for name, data in _spoken_as(answer.dialect, self._events(answer, received)):
             begin = "" if answer.dialect == "no event lines" else f"event: {name}\n"
-            await response.write(f"{begin}data: {json.dumps(data)}\n\n".encode())
-            if name == "content_block_delta":
-                told += 1
+            ready += f"{begin}data: {json.dumps(data)}\n\n".encode()
+            told += name == "content_block_delta"
+            pauses = name == "content_block_delta" and (answer.delay_s or (told == 1 and answer.hold))
+            if pauses or not self.together:
+                await response.write(ready)
+                ready = b""
+            if pauses:
                 if told == 1 and answer.hold:
                     await answer.hold.wait()
-                if answer.delay_s:
-                    await asyncio.sleep(answer.delay_s)
-        if answer.dialect == "done":
-            await response.write(b"data: [DONE]\n\n")
+                await asyncio.sleep(answer.delay_s)
+        if ready := ready + (b"data: [DONE]\n\n" if answer.dialect == "done" else b""):
+            await response.write(ready)
         if answer.ending == "cut":
             # Waits for what was written to be on its way, then drops the connection without an end.
             await asyncio.sleep(0.01)

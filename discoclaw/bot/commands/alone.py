@@ -323,8 +323,10 @@ async def take(call: Call, file: discord.Attachment) -> str:
         done: Counter[str] = Counter(rejected=len(found.rejected))
         presumed.clear()  # another process may have overtaken the first try
         for item in found.items:
-            keys = {one.facets.key for one in draft.items.values()} - {None}
-            if found.skips_known and (item.id in draft.items or item.facets.key in keys):
+            if found.skips_known and (
+                item.id in draft.items
+                or item.facets.key in {one.facets.key for one in draft.items.values()} - {None}
+            ):
                 done["unchanged"] += 1
                 continue
             told = item.id not in found.unmarked
