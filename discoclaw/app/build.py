@@ -41,7 +41,6 @@ from discoclaw.bot.commands.table import CATALOGUE
 from discoclaw.bot.files import Download, Links
 from discoclaw.bot.gateway import finding as connection
 from discoclaw.bot.past import Past
-from discoclaw.bot.pressed import Presses
 from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.sending import tell_owner
 from discoclaw.bot.sharded import ShardedDiscoClaw
@@ -390,14 +389,6 @@ def build(
     )
     telling = Telling(client, purger)
     commands = Commands(client, context, telling, catalogue)
-    presses = Presses(
-        context,
-        telling,
-        owners=settings.owners,
-        may_talk=client.access.may_talk,
-        commands=commands,
-        pending_days=settings.pending_days,
-    )
     ears = Seen(clock)
     voices = Voices(
         client,
@@ -424,7 +415,7 @@ def build(
         talk,
         delivery,
         deleted_messages,
-        presses,
+        commands,
         voices,
         archiving,
         hearers=(delivery, absence) if bounds.hours else (delivery,),  # what needs no model comes first

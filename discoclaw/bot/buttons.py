@@ -72,7 +72,7 @@ async def settle(at: Pressed) -> str:
 async def _settled(at: Pressed, how: Resolution) -> str:
     asked = Asked("settle", "", at.known["branch"])
     answer = {"question": at.known["event"], "how": how}
-    return str(await at.presses.commands.again(at.press, asked, answer))
+    return str(await at.presses.again(at.press, asked, answer))
 
 
 @CONTROLS.on(rf"undo:{USER}:{_COMMIT}:{BRANCH}", once=True)
@@ -116,7 +116,7 @@ async def erase(at: Pressed) -> str:
     if at.presses.context.store.erased_at(user_subject(target)) >= asked:
         raise Refused(DONE_ALREADY)
     sure = {"user": target, "yes": True}
-    return str(await at.presses.commands.again(at.press, Asked("data erase", "", ""), sure))
+    return str(await at.presses.again(at.press, Asked("data erase", "", ""), sure))
 
 
 @CONTROLS.on(rf"keep:{USER}", needs=())
@@ -151,7 +151,7 @@ async def _again(at: Pressed, item: str) -> Outcome:
     # A new text is too long for a custom id; it stands in the question, which only we can edit.
     text = naming.new_text(at.message.content) if at.known["verb"] == "edit" else ""
     asked = Asked(at.known["verb"], item, at.known["branch"], text)
-    return await at.presses.commands.again(at.press, asked)
+    return await at.presses.again(at.press, asked)
 
 
 async def _turned(press: Press, outcome: Outcome) -> None:
@@ -169,7 +169,7 @@ async def page_of_list(at: Pressed) -> Outcome:
     shown = texts_shown(at.message)
     typed = written([one for one in (naming.typed_in(shown), naming.new_text(shown)) if one])
     try:
-        return await at.presses.commands.turn(at.press, at.known["verb"], typed, int(at.known["page"]))
+        return await at.presses.turn(at.press, at.known["verb"], typed, int(at.known["page"]))
     except Unclear as question:
         return question.answer
 
@@ -177,7 +177,7 @@ async def page_of_list(at: Pressed) -> Outcome:
 @CONTROLS.on(rf"lost:{USER}")
 async def keep_lost(at: Pressed) -> Outcome:
     """Remember what an edit left out, as a memory of its own."""
-    return await at.presses.commands.turn(at.press, "remember", naming.lost_in(at.message.content), 1)
+    return await at.presses.turn(at.press, "remember", naming.lost_in(at.message.content), 1)
 
 
 @CONTROLS.on(rf"leave:{USER}", needs=())
@@ -189,13 +189,13 @@ async def leave(at: Pressed) -> str:
 @CONTROLS.on(rf"open:{USER}:(?P<text>.+)", take=handed_on)
 async def open_(at: Pressed) -> None:
     """Give a command (`memory show`), or ask as a request of a kind (`optout`); see `Commands.opened`."""
-    await at.presses.commands.opened(at.press, at.known["text"])
+    await at.presses.opened(at.press, at.known["text"])
 
 
 @CONTROLS.on(rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})", take=handed_on)
 async def filled(at: Pressed) -> None:
     """Carry out a command of a message's menu with what was typed into its form."""
-    await at.presses.commands.filled(at.press, at.known["name"], at.known["message"], at.values)
+    await at.presses.filled(at.press, at.known["name"], at.known["message"], at.values)
 
 
 # ---------------------------------------------------------------------- below what waits for a yes
@@ -222,7 +222,7 @@ async def _whispered_menus(press: Press, outcome: Outcome) -> None:
 @CONTROLS.on(rf"choose:{USER}:{BRANCH}", show=_whispered_menus)
 async def choose(at: Pressed) -> Answer:
     """Show what is pending, with menus."""
-    branch, days = at.known["branch"], at.presses.pending_days
+    branch, days = at.known["branch"], at.presses.settings.pending_days
     return waiting(at.user_id, await _waiting(at), branch, in_private=True, days=days)
 
 
@@ -240,7 +240,11 @@ async def choice(at: Pressed) -> Answer:
     private = at.press.guild_id is None or (message is not None and message.flags.ephemeral)
     card = message is not None and message.flags.components_v2
     left = waiting(
-        at.user_id, await _waiting(at), branch, in_private=card or private, days=at.presses.pending_days
+        at.user_id,
+        await _waiting(at),
+        branch,
+        in_private=card or private,
+        days=at.presses.settings.pending_days,
     )
     return replace(left.said(note), plain=not card)
 
@@ -270,13 +274,13 @@ async def turn(at: Pressed) -> Answer:
     values = at.known["values"]
     if values == IN_CARD:
         values = read(texts_of(at.press.message).get(ASKED_ID, ""))
-    return await at.presses.commands.turn(at.press, at.known["verb"], values, int(at.known["page"]))
+    return await at.presses.turn(at.press, at.known["verb"], values, int(at.known["page"]))
 
 
 @CONTROLS.on(rf"usage:{USER}", needs=())
 async def usage(at: Pressed) -> Answer:
     """Show another view of what models were used for."""
-    return await at.presses.commands.turn(at.press, "data usage", at.chosen[0], 1)
+    return await at.presses.turn(at.press, "data usage", at.chosen[0], 1)
 
 
 @CONTROLS.on(rf"revert:{USER}:{_COMMIT}:{_PAGE}:(?P<limit>\d{{1,4}}):{BRANCH}")
@@ -289,14 +293,14 @@ async def revert(at: Pressed) -> Answer:
 async def be(at: Pressed) -> Answer:
     """Switch to a persona, and show them all again."""
     note = await switch(at)
-    return (await at.presses.commands.turn(at.press, "persona list", "", int(at.known["page"]))).said(note)
+    return (await at.presses.turn(at.press, "persona list", "", int(at.known["page"]))).said(note)
 
 
 @CONTROLS.on(rf"decide:{USER}:{_EVENT}:(?P<how>[knb]):{_PAGE}:{BRANCH}")
 async def decide(at: Pressed) -> Answer:
     """Answer a question, and show the next one."""
     note = await _settled(at, LETTERS[at.known["how"]])
-    return (await at.presses.commands.turn(at.press, "settle", "", int(at.known["page"]))).said(note)
+    return (await at.presses.turn(at.press, "settle", "", int(at.known["page"]))).said(note)
 
 
 @CONTROLS.on(rf"back:{USER}:{_COMMIT}:{_PAGE}:(?P<shown>{_SHOWN}):{BRANCH}")
@@ -335,7 +339,7 @@ async def _acted(at: Pressed, shown: str, act: Callable[[], Awaitable[Outcome]])
 
 async def _page(at: Pressed, shown: str) -> Answer:
     verb, values = (_SHOW, "") if shown == _SHOW else ("history log", f"|{shown}|{at.known['branch']}")
-    return await at.presses.commands.turn(at.press, verb, values, int(at.known["page"]))
+    return await at.presses.turn(at.press, verb, values, int(at.known["page"]))
 
 
 # ---------------------------------------------------------------------- the menu of one memory
@@ -348,7 +352,7 @@ def _asked(at: Pressed, verb: str, text: str = "") -> Asked:
 @CONTROLS.on(rf"item:{USER}:{_ITEM}")
 async def item(at: Pressed) -> Answer:
     """Show one memory, as it is now, with what can be done about it."""
-    found = await at.presses.commands.meant(at.press, _asked(at, "why"))
+    found = await at.presses.meant(at.press, _asked(at, "why"))
     where = partial(source_words, at.press.client)
     return menu_of(found, at.user_id, at.known["branch"], int(at.known["page"]), where)
 
@@ -357,13 +361,13 @@ async def item(at: Pressed) -> Answer:
 async def do(at: Pressed) -> Answer:
     """Give a command that changes the memory, and show the page again."""
     asked = _asked(at, at.known["verb"])
-    return await _acted(at, _SHOW, lambda: at.presses.commands.again(at.press, asked))
+    return await _acted(at, _SHOW, lambda: at.presses.again(at.press, asked))
 
 
 @CONTROLS.on(rf"why:{USER}:{_ITEM}")
 async def why(at: Pressed) -> Answer:
     """Show where the memory comes from."""
-    outcome = await at.presses.commands.again(at.press, _asked(at, "why"))
+    outcome = await at.presses.again(at.press, _asked(at, "why"))
     card = outcome if isinstance(outcome, Answer) else Answer(rows=[Row(outcome)])
     back = f"item:{at.user_id}:{at.known['item']}:{at.known['page']}:{at.known['branch']}"
     return replace(card, controls=(*card.controls, Button(back, "Back")))
@@ -372,7 +376,7 @@ async def why(at: Pressed) -> Answer:
 @CONTROLS.on(rf"change:{USER}:{_ITEM}", take=opens_form)
 async def change(at: Pressed) -> Form:
     """Open a form with the memory's text."""
-    found = await at.presses.commands.meant(at.press, _asked(at, "edit"))
+    found = await at.presses.meant(at.press, _asked(at, "edit"))
     known = f"{at.user_id}:{stamp(found)}:{at.known['page']}:{at.known['branch']}"
     return Form(f"edit:{known}", "Change a memory", [Field("text", "What it says", found.text)])
 
@@ -381,4 +385,4 @@ async def change(at: Pressed) -> Form:
 async def edit(at: Pressed) -> Answer:
     """Give the memory the text that was typed into its form."""
     asked = _asked(at, "edit", at.values["text"])
-    return await _acted(at, _SHOW, lambda: at.presses.commands.again(at.press, asked))
+    return await _acted(at, _SHOW, lambda: at.presses.again(at.press, asked))

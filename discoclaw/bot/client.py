@@ -279,7 +279,7 @@ class DiscoClaw(commands.Bot):
         if not self.settings.commands_enabled or wire.is_command(heard.text):
             return self.settings.commands_enabled
         about_another = heard.attachments or (heard.quoted is not None and not heard.quoted.by_us)
-        if about_another or self.presses.commands.request_of(heard) is None:
+        if about_another or self.presses.request_of(heard) is None:
             return False
         return await self.talk.takes_requests(heard)
 
@@ -289,8 +289,8 @@ class DiscoClaw(commands.Bot):
             return
         if wire.is_command(heard.text):
             await self.process_commands(message)
-        elif (asked := self.presses.commands.request_of(heard)) is not None:
-            await self.presses.commands.requested(message, asked)
+        elif (asked := self.presses.request_of(heard)) is not None:
+            await self.presses.requested(message, asked)
 
     def answer(
         self,

@@ -250,7 +250,7 @@ async def unset(at: Pressed) -> Answer:
 async def type_value(at: Pressed) -> Form:
     """Open the form in which a value is typed."""
     scope, name = shown_scope(at.known["scope"]), at.known["field"]
-    admin = Admin(at.press, at.presses.settings, at.presses.owners)
+    admin = Admin(at.press, at.presses.context.settings, at.presses.settings.owners)
     admin.check(scope)
     row = admin.settings.row(scope, name)
     field, text = row.field, "" if row.own is None else str(row.own)
@@ -267,8 +267,8 @@ async def take_value(at: Pressed) -> Answer:
 
 
 async def _admin(at: Pressed) -> Admin:
-    await at.presses.settings.refresh()
-    return Admin(at.press, at.presses.settings, at.presses.owners)
+    await at.presses.context.settings.refresh()
+    return Admin(at.press, at.presses.context.settings, at.presses.settings.owners)
 
 
 async def _change(at: Pressed, typed: str) -> Answer:

@@ -15,10 +15,11 @@ quickly; a control that opens one says so with `opens_form`.
 import asyncio
 import logging
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import discord
 
@@ -38,7 +39,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound, Place
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip
-from discoclaw.session.live_settings import LiveSettings
+from discoclaw.settings import Settings
 from discoclaw.show.answer import Answer, message
 from discoclaw.show.markup import NOTE
 
@@ -60,49 +61,46 @@ Outcome = str | Answer
 """The result of a press, as the message then shows it."""
 
 
-class Given(Protocol):
-    """The commands, as a press gives them. All raise Refused and MemoryFault."""
+class Presses(ABC):
+    """What controls work with: the commands, as a press gives them. All raise Refused and MemoryFault.
 
-    async def again(self, press: Press, asked: Asked, values: Values | None = None, /) -> Outcome:
-        """Carry out the command that asked something: which memory is meant, or for its `values`."""
-
-    async def turn(self, press: Press, verb: str, values: str, page: int, /) -> Answer:
-        """Give a command again, for a page of its card."""
-
-    async def meant(self, press: Press, asked: Asked, /) -> Item:
-        """The memory that a card shows, as it is now."""
-
-    async def opened(self, press: Press, text: str, /) -> None:
-        """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
-
-    def request_of(self, heard: Inbound, /) -> Request | None:
-        """The request in a message, in plain words or as a mistyped command; None if it is talk."""
-
-    async def requested(self, message: discord.Message, asked: Request, /) -> None:
-        """Do what a message asks for."""
-
-    async def filled(self, press: Press, name: str, message: str, values: Mapping[str, str], /) -> None:
-        """Carry out a command with what was typed into its form."""
-
-
-@dataclass(frozen=True, slots=True)
-class Presses:
-    """What controls work with. `may_talk` is the allowlist, `owners` are user ids.
-
-    `commands` are given again by what is pressed. `pending_days`: what waits for a yes lapses after so long.
+    A port, because commands know the client, and the client hands presses on.
     """
 
-    context: CommandContext
-    telling: Telling
-    owners: frozenset[str]
-    may_talk: Callable[..., Awaitable[bool]]
-    commands: Given
-    pending_days: float = 0
+    def __init__(self, context: CommandContext, telling: Telling, settings: Settings) -> None:
+        self.context, self.telling, self.settings = context, telling, settings
 
-    @property
-    def settings(self) -> LiveSettings:
-        """The settings that admins change."""
-        return self.context.settings
+    @abstractmethod
+    async def may_talk(self, person: discord.User | discord.Member, guild: discord.Guild | None) -> bool:
+        """Whether somebody is on the allowlist."""
+
+    @abstractmethod
+    async def again(self, press: Press, asked: Asked, values: Values | None = None) -> Outcome:
+        """Carry out the command that asked something: which memory is meant, or for its `values`."""
+
+    @abstractmethod
+    async def turn(self, press: Press, verb: str, values: str, page: int) -> Answer:
+        """Give a command again, for a page of its card."""
+
+    @abstractmethod
+    async def meant(self, press: Press, asked: Asked) -> Item:
+        """The memory that a card shows, as it is now."""
+
+    @abstractmethod
+    async def opened(self, press: Press, text: str) -> None:
+        """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
+
+    @abstractmethod
+    def request_of(self, heard: Inbound) -> Request | None:
+        """The request in a message, in plain words or as a mistyped command; None if it is talk."""
+
+    @abstractmethod
+    async def requested(self, message: discord.Message, asked: Request) -> None:
+        """Do what a message asks for."""
+
+    @abstractmethod
+    async def filled(self, press: Press, name: str, message: str, values: Mapping[str, str]) -> None:
+        """Carry out a command of a message's menu with what was typed into its form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ from discoclaw.bot.commands.parsing import (
 )
 from discoclaw.bot.commands.preview import DM
 from discoclaw.bot.layout import send_answer, send_pieces
-from discoclaw.bot.pressed import GONE, Outcome, asked_for
+from discoclaw.bot.pressed import GONE, Outcome, Presses, asked_for
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.sending import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.voice import voice_id
@@ -77,15 +77,14 @@ Context = ext.Context[DiscoClaw]
 NO_FORM = "I no longer know this form. Please choose the command in the message's menu once more."
 
 
-class Commands:
+class Commands(Presses):
     """All commands of a catalogue, for one client. `register` comes first."""
 
     def __init__(
         self, client: DiscoClaw, context: CommandContext, telling: Telling, catalogue: Catalogue
     ) -> None:
+        super().__init__(context, telling, client.settings)
         self._client = client
-        self._context = context
-        self._telling = telling
         self._catalogue = catalogue
         self._aside: dict[tuple[str, str], asyncio.Task[Any]] = {}
         self._closed = False
@@ -100,7 +99,7 @@ class Commands:
 
     def register(self) -> None:
         """Add the slash commands and menus to the client's tree, and each root that is a text command."""
-        complete, far = Completion(self._context).complete, reach(self._client.application)
+        complete, far = Completion(self.context).complete, reach(self._client.application)
         for made in (
             *slash_commands(self._catalogue, far, self._slash, complete),
             *menus(self._catalogue, far, self._menu),
@@ -115,7 +114,7 @@ class Commands:
 
     def _text_command(self, root: str) -> Callable[..., Any]:
         async def callback(ctx: Context, *, text: str = "") -> None:
-            await self._text(Call(ctx.message, self._client, self._context), root, text)
+            await self._text(Call(ctx.message, self._client, self.context), root, text)
 
         return callback
 
@@ -143,14 +142,12 @@ class Commands:
             await self._queued(call, lambda: _known(asked if meant else told))
 
     def request_of(self, heard: Inbound) -> Request | None:
-        """The request in a message, in plain words or as a mistyped command; None if it is talk."""
         meant = "\n".join(meant_by(self._catalogue, heard.text))
         mistyped = Request("mistyped", meant) if meant else None
         return request_of(heard.text, self._client.me().name) or mistyped
 
     async def requested(self, message: discord.Message, asked: Request) -> None:
-        """Do what a message asks for. What others would read is shown by a button, to its person alone."""
-        call = Call(message, self._client, self._context)
+        call = Call(message, self._client, self.context)
         if asked.kind == "forget" or (call.in_private and asked.kind in ("show", "erase")):
             await self._text(call, "memory", f"{asked.kind} {asked.what}")
             return
@@ -162,13 +159,12 @@ class Commands:
         """A few sentences about a request, and buttons that do what it asks for."""
         if meant := asked.what.splitlines():
             return _with_buttons(call, helping.mistyped(meant), [(f"!{one}", one) for one in meant])
-        if "memory" in self._context.off:
+        if "memory" in self.context.off:
             return _with_buttons(call, f"{helping.ABOUT} ({sentence(Refused(OFF['memory']))})", ())
         return _with_buttons(call, *helping.REQUESTED.get(asked.kind, helping.REQUESTED["help"]))
 
     async def opened(self, press: Interaction, text: str) -> None:
-        """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
-        call = Call(press, self._client, self._context, opened=True)
+        call = Call(press, self._client, self.context, opened=True)
         begun = await self._begun(call, press.response.defer(ephemeral=True, thinking=True))
         if not (begun and await self._client.claims(press)):
             return
@@ -179,7 +175,7 @@ class Commands:
             await self._answer(call, self._offered(call, Request(text)))
 
     async def _slash(self, command: Command, interaction: Interaction, values: Values) -> None:
-        call = Call(interaction, self._client, self._context)
+        call = Call(interaction, self._client, self.context)
         # Discord waits 3 s for a sign of life, and everything below may take longer.
         begun = await self._begun(call, interaction.response.defer(ephemeral=True))
         if begun and await self._client.claims(interaction):
@@ -189,14 +185,13 @@ class Commands:
         if not command.params:
             await self._slash(command, interaction, {"message": message})
             return
-        call = Call(interaction, self._client, self._context)
+        call = Call(interaction, self._client, self.context)
         if voice_id(message, self._client.user) is None:  # its words are asked for when the form is sent
             self._client.talk.chosen.keep(call.user_id, str(message.id), self._client.said(message))
         await self._begun(call, asked_for(interaction, command, message.id))
 
     async def filled(self, press: Interaction, name: str, message: str, values: Mapping[str, str]) -> None:
-        """Carry out a command of a message's menu, with what was typed into its form."""
-        call = Call(press, self._client, self._context)
+        call = Call(press, self._client, self.context)
         command = next((one for one in self._catalogue.menus if one.path == name), None)
         begun = await self._begun(call, press.response.defer(ephemeral=True, thinking=True))
         if not (begun and await self._client.claims(press)):
@@ -221,10 +216,6 @@ class Commands:
         return True
 
     async def again(self, press: Interaction, asked: Asked, values: Values | None = None) -> Outcome:
-        """Carry out a command that asked which memory is meant, or for its `values`.
-
-        Raises Refused and MemoryFault.
-        """
         command, call = await self._asked(press, asked)
         if values is None:
             values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
@@ -235,25 +226,23 @@ class Commands:
         return message(answer.as_text(in_private=False), answer.controls, answer.menus)
 
     async def meant(self, press: Interaction, asked: Asked) -> Item:
-        """The memory that a card shows, as it is now. Raises Refused and MemoryFault."""
         _, call = await self._asked(press, asked)
         view = await call.memory.view(call.subject, asked.branch)
         return as_shown(call, view.items.values(), asked)
 
     async def _asked(self, press: Interaction, asked: Asked) -> tuple[Command, Call]:
         command = self._catalogue.command(f"memory {asked.verb}")
-        call = Call(press, self._client, self._context, asked)
+        call = Call(press, self._client, self.context, asked)
         self._check(call, command)
         branches = await call.memory.branches(call.subject)
-        if asked.item and asked.branch not in (*branches.all, self._context.places.of(call.place)):
+        if asked.item and asked.branch not in (*branches.all, self.context.places.of(call.place)):
             raise Refused(GONE)
         return command, call
 
     async def turn(self, press: Interaction, verb: str, values: str, page: int) -> Answer:
-        """A page of a command's card, from what is so now. Raises Refused and MemoryFault."""
         paths = {one.path for one in self._catalogue.commands}
         command = self._catalogue.command(verb if verb in paths and " " in verb else f"memory {verb}")
-        call = Call(press, self._client, self._context, page=page)
+        call = Call(press, self._client, self.context, page=page)
         self._check(call, command)
         answer = await command.run(call, **read_back(command.params, values))
         if isinstance(answer, Answer) and call.in_private and not answer.plain:
@@ -311,7 +300,7 @@ class Commands:
         self._check(call, command)
         answer: Reply
         with paid_by(call.payer):
-            answer, taken_back = await self._telling.told(
+            answer, taken_back = await self.telling.told(
                 call.author, call.place, command.run(call, **values), in_private=call.in_private
             )
         return below(answer, taken_back.splitlines())
@@ -320,12 +309,15 @@ class Commands:
         """Whether somebody may use a command here, and whether it can be used. Raises Refused."""
         if command.only == "owners" and call.user_id not in self._client.settings.owners:
             raise Refused(ONLY_OWNERS)
-        if command.adds and self._context.choices.opted_out(call.user_id):
+        if command.adds and self.context.choices.opted_out(call.user_id):
             raise Refused(OPTED_OUT)
-        self._context.require(*command.needs)
+        self.context.require(*command.needs)
+
+    async def may_talk(self, person: discord.User | discord.Member, guild: discord.Guild | None) -> bool:
+        return await self._client.access.may_talk(person, guild)
 
     async def _admitted(self, call: Call) -> bool:
-        if await self._client.access.may_talk(call.author, call.source.guild):
+        if await self.may_talk(call.author, call.source.guild):
             return True
         await self._answer(call, NOT_ALLOWED)
         return False
