@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discoclaw.core.event import Commit, Event, Record, Ref
+from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import Branches, History
 from discoclaw.core.item import KINDS, Item, Source, by_newest
 from discoclaw.core.merge import ItemChange, MergeResult
@@ -220,20 +220,57 @@ def log(
     `limit` is the number of commits shown. `own`: the person reads it, or an admin, and no model. Raises
     Refused if there is no such branch.
     """
-    heads = _heads(history.branches)
-    secrets = Secrets(history, in_private=in_private, own=own, branch=branch)
+    branches, secrets = history.branches, Secrets(history, in_private=in_private, own=own, branch=branch)
+    heads: dict[str, list[str]] = {}  # the names of the branches at each commit; HEAD comes first
+    for name in sorted(branches.all, key=lambda name: name != branches.current):
+        if (head := branches.all[name].head) is not None:
+            named = f"HEAD -> {word(name)}" if name == branches.current else word(name)
+            heads.setdefault(head, []).append(named)
     lines: list[str] = []
     records, earlier = newest(history, branch, limit)
     for record in records:
-        if oneline:
-            lines += [_one_line(record, times)] if isinstance(record, Commit) else []
+        at = when(record.timestamp, times)
+        if oneline and isinstance(record, Commit):
+            decorations = [word(record.branch), *(f"{act} {word(other)[:8]}" for act, other in acts(record))]
+            lines.append(f"{record.id} {at} [{', '.join(decorations)}] {line(record.message)}")
         elif isinstance(record, Commit):
-            lines += ["", *_commit(record, heads.get(record.id, ()), secrets, times)]
-        else:
-            lines += ["", _ref(record, times, in_private=in_private)]
+            there = f" ({', '.join(heads[record.id])})" if record.id in heads else ""
+            lines += ["", f"commit {record.id} [{word(record.branch)}]{there}"]
+            lines.append(f"  {at}{made_by(record.metadata)}")
+            source = record.metadata.get("from")
+            for act, other in acts(record):
+                lines.append(f"  {_act(act, word(other), word(source) if isinstance(source, str) else '')}")
+            lines.append(f"  {quoted(record.message)}")
+            lines += [f"    {event_line(event, secrets)}" for event in secrets.mentioned(record)]
+        elif not oneline:
+            lines += ["", f"-- {at} {_moved(record, in_private=in_private)}{made_by(record.metadata)}"]
     if earlier:
         lines += ([] if oneline else [""]) + [f"… {count(earlier, 'earlier commit')}"]
     return "\n".join(lines).lstrip("\n") or "there are no commits yet"
+
+
+def _act(act: str, other: str, source: str) -> str:
+    if act == "merge":
+        return f"merge{f' of {source}' if source else ''}, second parent {other}"
+    if act == "cherry-pick":
+        return f"cherry-pick of {other}{f' from {source}' if source else ''}"
+    return f"undo of {other}" if act == "undo" else f"back to {other}"
+
+
+def _moved(ref: Ref, *, in_private: bool) -> str:
+    """What happened to a branch."""
+    name, at = word(ref.branch), f" at {word(ref.head)}" if ref.head is not None else ""
+    if ref.action == "create":
+        secret = ref.metadata.get("private") is True and not in_private
+        about = PRIVATE if secret else quoted(ref.persona)
+        return f"branch {name} created{at or ' empty'}" + (f": {about}" if ref.persona else "")
+    if ref.action == "switch":
+        return f"HEAD moved to {name}"
+    if ref.action == "delete":
+        return f"branch {name} deleted" + (f", it stood{at}" if at else "")
+    if ref.action == "union":
+        return "records of another replica were taken in"
+    return "repaired: " + (f"the lost commit {word(ref.head)} is accepted as lost" if at else "accepted")
 
 
 def newest(
@@ -243,64 +280,21 @@ def newest(
 
     `limit` is the number of commits. Raises Refused if there is no such branch.
     """
-    records = _records(history, branch)
+    records: Sequence[Record] = history.records
+    if branch is not None:
+        found = history.branch(branch)
+        chain = {commit.id for commit in history.chain(found.head)}
+        records = [
+            one
+            for one in records
+            if (one.id in chain if isinstance(one, Commit) else one.branch in (found.name, ""))
+        ]
     commits = [record for record in records if isinstance(record, Commit)]
     left = len(commits) if limit is None else min(max(0, limit), len(commits))
     if left == 0:
         return (), len(commits)
     start = next((place for place, one in enumerate(records) if one is commits[-left]), 0)
     return records[start if left < len(commits) else 0 :][::-1], len(commits) - left
-
-
-def _records(history: History, branch: str | None) -> Sequence[Record]:
-    if branch is None:
-        return history.records
-    found = history.branch(branch)
-    chain = {commit.id for commit in history.chain(found.head)}
-    return [
-        record
-        for record in history.records
-        if (record.id in chain if isinstance(record, Commit) else record.branch in (found.name, ""))
-    ]
-
-
-def _heads(branches: Branches) -> dict[str, list[str]]:
-    """The names of the branches at each commit, by its id; HEAD comes first."""
-    found: dict[str, list[str]] = {}
-    for name, branch in branches.all.items():
-        if branch.head is not None:
-            found.setdefault(branch.head, []).append(word(name))
-    current = branches.all[branches.current].head
-    if current is not None and current in found:
-        rest = [name for name in found[current] if name != word(branches.current)]
-        found[current] = [f"HEAD -> {word(branches.current)}", *rest]
-    return found
-
-
-def _one_line(commit: Commit, times: Times) -> str:
-    decorations = [word(commit.branch), *(f"{name} {word(other)[:8]}" for name, other in acts(commit))]
-    return f"{commit.id} {when(commit.timestamp, times)} [{', '.join(decorations)}] {line(commit.message)}"
-
-
-def _commit(commit: Commit, heads: Sequence[str], secrets: Secrets, times: Times) -> list[str]:
-    decorations = f" ({', '.join(heads)})" if heads else ""
-    lines = [
-        f"commit {commit.id} [{word(commit.branch)}]{decorations}",
-        f"  {when(commit.timestamp, times)}{made_by(commit.metadata)}",
-    ]
-    for name, other in acts(commit):
-        lines.append(f"  {_act(name, word(other), commit.metadata.get('from'))}")
-    lines.append(f"  {quoted(commit.message)}")
-    return lines + [f"    {event_line(event, secrets)}" for event in secrets.mentioned(commit)]
-
-
-def _act(name: str, other: str, origin: object) -> str:
-    source = f" of {word(origin)}" if isinstance(origin, str) else ""
-    if name == "merge":
-        return f"merge{source}, second parent {other}"
-    if name == "cherry-pick":
-        return f"cherry-pick of {other}" + (f" from {word(origin)}" if source else "")
-    return f"undo of {other}" if name == "undo" else f"back to {other}"
 
 
 def made_by(metadata: Mapping[str, Any]) -> str:
@@ -314,23 +308,6 @@ def made_by(metadata: Mapping[str, Any]) -> str:
         return by_whom
     more = f" and {len(messages) - 3} more" if len(messages) > 3 else ""
     return f"{by_whom}, {'message' if len(messages) == 1 else 'messages'} {' '.join(messages[:3])}{more}"
-
-
-def _ref(ref: Ref, times: Times, *, in_private: bool) -> str:
-    name, at = word(ref.branch), f" at {word(ref.head)}" if ref.head is not None else ""
-    if ref.action == "create":
-        secret = ref.metadata.get("private") is True and not in_private
-        about = PRIVATE if secret else quoted(ref.persona)
-        event = f"branch {name} created{at or ' empty'}" + (f": {about}" if ref.persona else "")
-    elif ref.action == "switch":
-        event = f"HEAD moved to {name}"
-    elif ref.action == "delete":
-        event = f"branch {name} deleted" + (f", it stood{at}" if at else "")
-    elif ref.action == "union":
-        event = "records of another replica were taken in"
-    else:
-        event = "repaired: " + (f"the lost commit {word(ref.head)} is accepted as lost" if at else "accepted")
-    return f"-- {when(ref.timestamp, times)} {event}{made_by(ref.metadata)}"
 
 
 # ---------------------------------------------------------------------- branches and statistics
@@ -484,8 +461,20 @@ def why(
     lines = [f"{short(item.id)} [{', '.join(traits(item))}] {words}"]
     for commit in commits_of(history, branch):
         for event in secrets.mentioned(commit):
-            if secrets.target(event) == item.id:
-                lines += ["", *_reason(commit, event, secrets, link, times)]
+            if secrets.target(event) != item.id:
+                continue
+            author, at = event.ext.get("facets", {}).get("author"), when(event.timestamp, times)
+            by = f", {author}" if author in ("stated", "inferred") and event.verb != "observe" else ""
+            said = Source.from_text(event.source)
+            source = "by hand" if event.source == "manual" else word(event.source)
+            lines += [
+                "",
+                f"{at} commit {commit.id} [{word(commit.branch)}]{made_by(commit.metadata)}",
+                f"  {SIGNS[event.verb]} {event.event_type}{marks(event)} {secrets.words(event)}",
+                f"  source: {line(link(said)) if said.type == 'discord' else source}{by}",
+            ]
+            if event.evidence:
+                lines.append(f"  evidence: {secrets.instead_of_evidence(event) or quoted(event.evidence)}")
     return "\n".join(lines if len(lines) > 1 else [*lines, "", "the history does not say where it came from"])
 
 
@@ -493,22 +482,3 @@ def commits_of(history: History, branch: str | None) -> Iterator[Commit]:
     """The commits that a branch is based on, or all of them. Raises Refused."""
     kept = None if branch is None else history.ancestors(history.branch(branch).head)
     return (commit for commit in history.commits.values() if kept is None or commit.id in kept)
-
-
-def _reason(
-    commit: Commit, event: Event, secrets: Secrets, link: Callable[[Source], str], times: Times
-) -> Iterator[str]:
-    author, at = event.ext.get("facets", {}).get("author"), when(event.timestamp, times)
-    yield f"{at} commit {commit.id} [{word(commit.branch)}]{made_by(commit.metadata)}"
-    yield f"  {SIGNS[event.verb]} {event.event_type}{marks(event)} {secrets.words(event)}"
-    by = f", {author}" if author in ("stated", "inferred") and event.verb != "observe" else ""
-    yield f"  source: {_source(event.source, link)}{by}"
-    if event.evidence:
-        yield f"  evidence: {secrets.instead_of_evidence(event) or quoted(event.evidence)}"
-
-
-def _source(text: str, link: Callable[[Source], str]) -> str:
-    source = Source.from_text(text)
-    if source.type == "discord":
-        return line(link(source))
-    return "by hand" if text == "manual" else word(text)

@@ -148,6 +148,7 @@ class Commands(Presses):
 
     async def requested(self, message: discord.Message, asked: Request) -> None:
         call = Call(message, self._client, self.context)
+        # What others would read is shown by a button, to its person alone.
         if asked.kind == "forget" or (call.in_private and asked.kind in ("show", "erase")):
             await self._text(call, "memory", f"{asked.kind} {asked.what}")
             return
