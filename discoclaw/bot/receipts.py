@@ -29,8 +29,8 @@ from discoclaw.core.subject import user_of
 from discoclaw.core.yours import read_by, yours
 from discoclaw.memory.changes import Listener
 from discoclaw.show.answer import Answer
-from discoclaw.show.events import text_of, verb
 from discoclaw.show.markup import NOTE
+from discoclaw.show.text import text_of, verb
 from discoclaw.show.words import count, line
 
 log = logging.getLogger(__name__)

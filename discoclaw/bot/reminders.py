@@ -285,7 +285,7 @@ async def _snoozed(at: Pressed) -> tuple[Reminder, Clock]:
 @CONTROLS.on(rf"reminders:{USER}:{_TOKEN}", take=handed_on)
 async def reminders(at: Pressed) -> None:
     """Show the person their reminders."""
-    await at.presses.commands.opened(at.press, "remind list")
+    await at.presses.opened(at.press, "remind list")
 
 
 @CONTROLS.on(rf"reminder:{USER}:{_ID}:{_PAGE}")
@@ -344,5 +344,5 @@ async def _clock(at: Pressed) -> Clock:
 
 
 async def _list(at: Pressed, note: str) -> Outcome:
-    card = await at.presses.commands.turn(at.press, "remind list", "", int(at.known["page"]))
+    card = await at.presses.turn(at.press, "remind list", "", int(at.known["page"]))
     return card.said(f"{NOTE}{note}")

@@ -28,9 +28,10 @@ from discoclaw.memory.subjects.inspect import view_at
 from discoclaw.show import graph as graphs
 from discoclaw.show import text as shown
 from discoclaw.show.answer import GREY, Answer, Button, File, Reply, Row, Turn, message
-from discoclaw.show.events import REMINDED, linked, verb
 from discoclaw.show.graph import digits
 from discoclaw.show.markup import ago, block, name, opening, plain, said, words
+from discoclaw.show.purge import TakenFrom, taken_from
+from discoclaw.show.text import REMINDED, linked, verb
 from discoclaw.show.text import hidden as hidden_of
 from discoclaw.show.words import GIT, PEOPLE, PRIVATE, Times, acts, count, line, short, word
 
@@ -160,13 +161,13 @@ async def view(caller: Caller, at: str | None, persona: str | None) -> Answer:
     hidden: frozenset[str] = frozenset()
     if at is None and persona is None:
         found = await caller.view(caller.persona_here)
-        taken = shown.TakenFrom([found])
+        taken = TakenFrom([found])
     else:
         history = await caller.history()
         # Without a persona, a date shows the one that was current then: today's may be newer than the date.
         branch = caller.looks_at(history, persona) if persona or caller.persona_here else None
         found, hidden = await asyncio.to_thread(_then, caller, history, at, branch)
-        taken = await asyncio.to_thread(shown.taken_from, history, branch)
+        taken = await asyncio.to_thread(taken_from, history, branch)
     if at is not None and not found.items:
         then = f"Nothing was remembered about {caller.subject} then."
         return Answer(rows=[Row("I remembered nothing then.")], typed=then, data=_view_json(caller, found))
@@ -209,7 +210,7 @@ async def difference(caller: Caller, start: str | None, end: str | None) -> Answ
     if caller.terminal:
         return Answer(typed=shown.changes(found), data=[change_json(each) for each in found])
     if not caller.in_private:
-        found = (await asyncio.to_thread(shown.taken_from, history, None)).changes(found)
+        found = (await asyncio.to_thread(taken_from, history, None)).changes(found)
     rows = [_difference_row(_told(change), hidden) for change in found]
     return Answer(
         "What differs",
@@ -293,7 +294,7 @@ async def why(caller: Caller, memory: str | None) -> Reply:
         item = await _once_known(caller, history, branch, wanted)
     else:
         now = history.view(history.branch(branch).head) if branch is not None else EMPTY
-        seen = now if caller.in_private else shown.TakenFrom([now]).view(now)
+        seen = now if caller.in_private else TakenFrom([now]).view(now)
         item = await caller.the_one(seen.items.values(), wanted, "why", gone=True)
     secrets, touched = await asyncio.to_thread(_touching, caller, history, item, branch)
     if caller.terminal:
@@ -559,7 +560,7 @@ def _told(change: Change) -> Change:
 def teller(history: History, *, in_private: bool, branch: str | None = None) -> Callable[[Commit], str]:
     """Says what a commit did, without what was taken back since: "learned: you like tea, forgot 1 memory"."""
     secrets = shown.Secrets(history, in_private=in_private, branch=branch)
-    taken = shown.taken_from(history, branch)
+    taken = taken_from(history, branch)
 
     def few(what: str, events: Sequence[Event]) -> str:
         first, text = events[0], shown.text_of(events[0])

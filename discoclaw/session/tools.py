@@ -32,6 +32,7 @@ from discoclaw.reminders.when import read
 from discoclaw.session.meaning import Question
 from discoclaw.session.toolbox import Category, Name, Text, Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.show import text as shown
+from discoclaw.show.purge import TakenFrom
 from discoclaw.store.files import read_in_thread
 from discoclaw.store.threads import in_time
 from discoclaw.work import within
@@ -557,7 +558,7 @@ async def history_of(context: ToolContext, wanted: HistoryOf) -> str:
             shown.log, history, branch=branch, limit=wanted.limit, in_private=in_dm, own=False
         )
     view = await context.view()
-    item = context.the_one(shown.TakenFrom([view]).items(view.items.values()), wanted.item)
+    item = context.the_one(TakenFrom([view]).items(view.items.values()), wanted.item)
     why = await asyncio.to_thread(
         shown.why, history, item, link=str, branch=branch, in_private=in_dm, own=False
     )
