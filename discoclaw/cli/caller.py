@@ -6,8 +6,9 @@ disk, also while the bot runs; those that change a memory lock the folder, so th
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from inspect import Parameter, Signature
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -51,47 +52,27 @@ from discoclaw.store.port import CURSORS
 from discoclaw.usage.accounts import calls_since
 from discoclaw.usage.log import UsageLog
 
-T = TypeVar("T")
+_NONE: Final = NoMemory()
 
 
+@dataclass
 class Admin(Caller):
-    """Somebody at a terminal, who gives a command about a `subject`, on the branch `on` if they name one.
+    """Somebody at a terminal, who gives a command about a `subject`, on a branch if they name one.
 
-    `memory` is the one they change; what they only look at was `found` on the disk. `again` are words behind
-    a command that they may have to type again.
+    `memory` is the one they change; what they only look at was `found` on the disk, or `inspected`, or is the
+    `usage`. `again` are words behind a command that they may have to type again.
     """
 
-    terminal = True
-    in_private, user_id = True, ""
-    times = LOCAL_TIMES
-
-    def __init__(
-        self,
-        subject: str,
-        *,
-        on: str | None = None,
-        found: Inspection | None = None,
-        memory: AnyMemory | None = None,
-        checked: Sequence[tuple[Inspection, Sequence[str]]] = (),
-        again: Sequence[str] = (),
-        used: Used | None = None,
-    ) -> None:
-        self._subject, self._on, self._found = subject, on, found
-        self._checked, self._again, self._used = checked, again, used
-        self._memory = memory if memory is not None else NoMemory()
-        self.to_utc = local_to_utc
-
-    @property
-    def subject(self) -> str:
-        return self._subject
-
-    @property
-    def persona_here(self) -> str | None:
-        return self._on
-
-    @property
-    def memory(self) -> AnyMemory:
-        return self._memory
+    subject: str = ""
+    _: KW_ONLY
+    persona_here: str | None = None
+    memory: AnyMemory = _NONE
+    found: Inspection | None = None
+    inspected: Sequence[tuple[Inspection, Sequence[str]]] = ()
+    usage: Used | None = None
+    again: Sequence[str] = ()
+    terminal, in_private, user_id = True, True, ""
+    times, to_utc = LOCAL_TIMES, staticmethod(local_to_utc)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -111,46 +92,46 @@ class Admin(Caller):
     ) -> Item:
         again = ["discoclaw", "memory", verb, user_of(self.subject) or self.subject, ITEM]
         again += [*([new] if new else []), *(["--branch", self.persona_here] if self.persona_here else [])]
-        again += self._again
+        again += self.again
         return item_named([one for one in items if gone or one.active], wanted, again)
 
     async def those(self, items: Collection[Item], wanted: str, verb: str) -> list[Item]:
         return [await self.the_one(items, wanted, verb)]
 
     async def history(self) -> History:
-        return self._found.history if self._found is not None else await super().history()
+        return self.found.history if self.found is not None else await super().history()
 
     async def branches(self) -> Branches:
-        return self._found.history.branches if self._found is not None else await super().branches()
+        return self.found.history.branches if self.found is not None else await super().branches()
 
     async def view(self, branch: str | None = None) -> View:
-        if self._found is None:
+        if self.found is None:
             return await super().view(branch)
-        history = self._found.history
+        history = self.found.history
         return history.view(history.branch(branch).head) if branch is not None else history.shown()
 
     async def last_uses(self) -> Mapping[str, int]:
         with stores_of(settings_module.load()) as stores:
-            return access.kept(stores.used.documents(CURSORS), self._subject)
+            return access.kept(stores.used.documents(CURSORS), self.subject)
 
     async def calls(self) -> Sequence[Call]:
-        user_id = user_of(self._subject)
+        user_id = user_of(self.subject)
         with stores_of(settings_module.load()) as stores:
             return calls_since(UsageLog(stores.used), 0, user_id) if user_id is not None else []
 
     async def used(self, everybody: bool) -> Used:
-        assert self._used is not None
-        return self._used
+        assert self.usage is not None
+        return self.usage
 
     @property
     def now_ms(self) -> int:
         return now_ms()
 
     async def checked(self) -> Sequence[tuple[Inspection, Sequence[str]]]:
-        return self._checked
+        return self.inspected
 
     def looks_at(self, history: History, wanted: str | None) -> str | None:
-        return wanted or self._on  # all branches, unless one is named
+        return wanted or self.persona_here  # all branches, unless one is named
 
 
 # ---------------------------------------------------------------------- as commands of Typer
@@ -173,11 +154,11 @@ def shared_verbs(group: typer.Typer) -> None:
 def look(subject: str, run: Callable[[Admin], Awaitable[Reply]], **about: Any) -> Answer:
     """Give a command about a subject that changes nothing, so that it works while the bot runs."""
     found = inspect_subject(subject)
-    return answer_of(asyncio.run(_awaited(run(Admin(found.subject, found=found, **about)))))
 
+    async def work() -> Reply:
+        return await run(Admin(found.subject, found=found, **about))
 
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work
+    return answer_of(asyncio.run(work()))
 
 
 def answer_of(reply: Reply) -> Answer:
@@ -199,13 +180,15 @@ def _command(row: Command) -> Callable[..., None]:
             async def change(storage: Storage) -> Reply:
                 memory = storage.memory
                 branch = (await memory.branches(subject)).named(on).name if on is not None else None
-                return await row.run(Admin(subject, on=branch, memory=memory), **values)
+                return await row.run(Admin(subject, persona_here=branch, memory=memory), **values)
 
             done, taken_back = run_change(subject, change)
             print_answer(answer_of(below(done, taken_back.splitlines())), as_json)
         else:
             again = ["--json"] if as_json else []
-            print_answer(look(who, lambda admin: row.run(admin, **values), on=on, again=again), as_json)
+            print_answer(
+                look(who, lambda admin: row.run(admin, **values), persona_here=on, again=again), as_json
+            )
 
     needs_values = any(_needed(one) for one in row.params)
     who = SubjectArg if terminal.changes or needs_values else AnySubjectArg

@@ -176,7 +176,7 @@ def verify(
                         done[one.subject] = asyncio.run(_repair(storage.memory, one))
             checked = [inspected(one.subject) if one.faults or one.notes else one for one in checked]
     told = [(one, done.get(one.subject, [])) for one in checked]
-    print_answer(asyncio.run(history.verify(Admin("", checked=told))), as_json)
+    print_answer(asyncio.run(history.verify(Admin(inspected=told))), as_json)
 
 
 async def _repair(memory: Memory, one: Inspection) -> list[str]:
@@ -370,12 +370,13 @@ def settle(
     if conflict is not None and answer is None:
         raise typer.BadParameter("say what is right", param_hint="keep|new|both")
     if conflict is None or answer is None:  # listing only reads, so it works while the bot runs
-        print_answer(look(who, questions.settle, on=branch), as_json)
+        print_answer(look(who, questions.settle, persona_here=branch), as_json)
         return
     subject, how = existing_subject(who), _HOW[answer]
 
     async def work(storage: Storage) -> Reply:
-        return await questions.settle(Admin(subject, on=branch, memory=storage.memory), conflict, how)
+        admin = Admin(subject, persona_here=branch, memory=storage.memory)
+        return await questions.settle(admin, conflict, how)
 
     settled, taken_back = run_change(subject, work)
     print_answer(answer_of(below(settled, taken_back.splitlines())), as_json=False)

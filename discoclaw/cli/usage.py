@@ -69,7 +69,7 @@ def usage(
             "person": partial(name_of, disk=disk),
             "channel": partial(channel_of, disk=disk),
         }
-        admin = Admin("", used=Used(Lately(days, NOTHING, NOTHING, report), zone, names, damaged=damaged))
+        admin = Admin(usage=Used(Lately(days, NOTHING, NOTHING, report), zone, names, damaged=damaged))
         told = asyncio.run(commands.usage(admin, by or commands.OVERVIEW, True, picture is not None))
     answers = [told] if isinstance(told, Answer) else [one for one in told if isinstance(one, Answer)]
     if picture is not None:
