@@ -99,6 +99,11 @@ class Caller(ABC):
         """Whether a press on a card gave it: there a memory needs no id, since it has buttons."""
         return False
 
+    @property
+    @abstractmethod
+    def now_ms(self) -> int:
+        """The time (ms since 1970)."""
+
     page: int = 1
     times: Times = UTC_TIMES
     to_utc: Callable[[int], int] | None = None
@@ -162,18 +167,6 @@ class Caller(ABC):
         """Whether they want nothing remembered about them."""
         return False
 
-    @abstractmethod
-    async def last_uses(self) -> Mapping[str, int]:
-        """When (ms) memories were last used, by their ids."""
-
-    @abstractmethod
-    async def calls(self) -> Sequence[Call]:
-        """The calls of models that were for the person. Raises MemoryFault."""
-
-    @abstractmethod
-    async def used(self, everybody: bool) -> Used:
-        """What models were used for, for them or for all. Raises Refused if that is not theirs to know."""
-
     @property
     def owner(self) -> bool:
         """Whether the bot is theirs, so that they may see everybody's usage."""
@@ -182,11 +175,6 @@ class Caller(ABC):
     async def answered_apart(self, answer: Answer) -> Reply:
         """Give them an answer where others don't read it. Raises Refused."""
         return answer
-
-    @property
-    @abstractmethod
-    def now_ms(self) -> int:
-        """The time (ms since 1970)."""
 
     @property
     def memory_off(self) -> str:
@@ -223,13 +211,25 @@ class Caller(ABC):
         """The memories of a persona; by default of the current one."""
         return await self.memory.view(self.subject, branch)
 
+    async def items(self) -> Collection[Item]:
+        """The memories of the persona that it is about, the forgotten ones too."""
+        return (await self.view(self.persona_here)).items.values()
+
     @abstractmethod
     async def checked(self) -> Sequence[tuple[Inspection, Sequence[str]]]:
         """The histories it is about, read from the disk anew, each with what has just been repaired in it."""
 
-    async def items(self) -> Collection[Item]:
-        """The memories of the persona that it is about, the forgotten ones too."""
-        return (await self.view(self.persona_here)).items.values()
+    @abstractmethod
+    async def last_uses(self) -> Mapping[str, int]:
+        """When (ms) memories were last used, by their ids."""
+
+    @abstractmethod
+    async def calls(self) -> Sequence[Call]:
+        """The calls of models that were for the person. Raises MemoryFault."""
+
+    @abstractmethod
+    async def used(self, everybody: bool) -> Used:
+        """What models were used for, for them or for all. Raises Refused if that is not theirs to know."""
 
     def persona(self, branches: Branches, wanted: str | None = None) -> str:
         """The persona a command is about: the named one, the place's, or the current. Raises Refused."""
