@@ -212,13 +212,33 @@ _TYPED = 100
 
 
 async def timezone(call: Call, name: str | None) -> str:
-    wanted = (name or "").strip()
+    wanted, opted_out = (name or "").strip(), call.opted_out
+    default, origin = call.client.settings.zone, call.origin()
+    if not wanted and opted_out:
+        return f"{NOT_USED}\nI use the server's time zone, {_named(default, origin.said_at)}."
     if not wanted:
-        return await _current(call)
+        items = (await call.memory.view(call.subject, call.persona_here)).active()
+        if (found := own_zone(items, in_dm=call.in_private)) is not None:
+            item, zone = found
+            return f"Your time zone is {_named(zone, origin.said_at)}.{kept_private(item)}"
+        if own_zone(items, in_dm=True) is not None:  # which may not be shown here
+            why, how = "Your time zone is private, so here", "to see yours, use `/memory timezone`"
+        else:
+            why, how = "I don't know your time zone, so", "`!memory timezone <city>` sets yours"
+        return f"{why} I use the server's, {_named(default, origin.said_at)}; {how}."
+
     if wanted.lower() in OFF:
-        return await _forget(call)
-    zone = await asyncio.to_thread(zone_named, wanted)
-    if zone is None:
+
+        def forget(draft: Draft) -> str:
+            known = _keyed(draft)
+            for item in known:
+                draft.deprecate(item, origin)
+            done = "Forgotten. From now on" if known else "I don't know your time zone, so"
+            return f"{done} I use the server's, {_named(default, origin.said_at)}."
+
+        return await call.change("time zone forgotten by command", forget)
+
+    if (chosen := await asyncio.to_thread(zone_named, wanted)) is None:
         text = f"I don't know which time zone {said(wanted, _TYPED)} is."
         if near := await asyncio.to_thread(names_like, wanted, MOST_NEAR):
             raise Unclear(f"{text} Did you mean {' or '.join(f'`{one}`' for one in near)}?")
@@ -226,61 +246,28 @@ async def timezone(call: Call, name: str | None) -> str:
             f"{text} Name a large city that has the same time, for example Berlin or New York, "
             "or the difference from UTC, for example UTC+2."
         )
-    if call.context.choices.opted_out(call.user_id):
+    if opted_out:
         raise Refused(OPTED_OUT)
-    return await _choose(call, zone)
-
-
-async def _current(call: Call) -> str:
-    default, now_ms = call.client.settings.zone, call.origin().said_at
-    if call.context.choices.opted_out(call.user_id):
-        return f"{NOT_USED}\nI use the server's time zone, {_named(default, now_ms)}."
-    items = (await call.memory.view(call.subject, call.persona_here)).active()
-    found = own_zone(items, in_dm=call.in_private)
-    if found is not None:
-        item, zone = found
-        return f"Your time zone is {_named(zone, now_ms)}.{kept_private(item)}"
-    if own_zone(items, in_dm=True) is not None:  # which may not be shown here
-        why, how = "Your time zone is private, so here", "to see yours, use `/memory timezone`"
-    else:
-        why, how = "I don't know your time zone, so", "`!memory timezone <city>` sets yours"
-    return f"{why} I use the server's, {_named(default, now_ms)}; {how}."
-
-
-async def _choose(call: Call, zone: tzinfo) -> str:
     # Where somebody lives is private if they say it in a DM. This they say so that it is used everywhere.
-    origin = replace(call.origin(), private=False)
+    origin = replace(origin, private=False)
 
     def make(draft: Draft) -> str:
-        item, done = draft.upsert("fact", text_of(zone), origin, facets=Facets(key=KEY))
+        item, done = draft.upsert("fact", text_of(chosen), origin, facets=Facets(key=KEY))
         marked = draft.mark(item, "normal", origin)
         for other in _keyed(draft):
             if other.id != item.id:  # replicas can have given it to two
                 draft.deprecate(other, origin)
-        now = _named(zone, origin.said_at)
+        now = _named(chosen, origin.said_at)
         if done == marked == "unchanged":
             answer = f"Your time zone is already {now}."
         else:
             answer = (
                 f"From now on your time zone is {now}. I use it everywhere, also outside our DMs. "
                 "`!memory timezone off` forgets it."
-            ) + (FIXED if isinstance(zone, fixed) and zone is not UTC else "")
+            ) + (FIXED if isinstance(chosen, fixed) and chosen is not UTC else "")
         return answer + crowded(draft, call.client.settings.max_items)
 
     return await call.change("time zone set by command", make)
-
-
-async def _forget(call: Call) -> str:
-    default, origin = call.client.settings.zone, call.origin()
-
-    def make(draft: Draft) -> str:
-        known = _keyed(draft)
-        for item in known:
-            draft.deprecate(item, origin)
-        done = "Forgotten. From now on" if known else "I don't know your time zone, so"
-        return f"{done} I use the server's, {_named(default, origin.said_at)}."
-
-    return await call.change("time zone forgotten by command", make)
 
 
 def _keyed(draft: Draft) -> list[Item]:
@@ -447,24 +434,19 @@ async def hatch_cancel(call: Call) -> str:
 
 
 async def hatch_show(call: Call) -> str:
-    view = await call.context.hatchery.view(call.user_id)
+    hatchery = call.context.hatchery
+    view = await hatchery.view(call.user_id)
     found = sections(of_view(view, with_whom=call.user_id, in_dm=call.in_private))
-    interview = _under_way(call)
+    interview = ""
+    if (one := hatchery.under_way) is not None and one.human == call.user_id:
+        here = "our DMs" if person_of(one.session_key) else f"<#{one.session_key.rpartition(':')[2]}>"
+        interview = f"Our interview about who I am is under way in {here}; `/hatch cancel` ends it."
+    elif one is not None:
+        interview = INTERVIEWED
     if not found:
         return f"{NO_SOUL} {interview or BEGIN}"
     parts = [f"**{title}**\n" + "\n".join(plain(text) for text in texts) for title, texts in found]
     return "\n\n".join([*([interview] if interview else []), *parts]) + FILES
-
-
-def _under_way(call: Call) -> str:
-    """The sentence about an interview that goes on now; "" if there is none."""
-    one = call.context.hatchery.under_way
-    if one is None:
-        return ""
-    if one.human != call.user_id:
-        return INTERVIEWED
-    here = "our DMs" if person_of(one.session_key) else f"<#{one.session_key.rpartition(':')[2]}>"
-    return f"Our interview about who I am is under way in {here}; `/hatch cancel` ends it."
 
 
 async def hatch_undo(call: Call) -> str:

@@ -5,7 +5,7 @@ is a reply over the interaction, and goes on in a DM where Discord no longer tak
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -20,14 +20,12 @@ from discoclaw.bot.proposals import undo_button
 from discoclaw.bot.sending import ANSWER, REST, Followups
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused
-from discoclaw.core.history import History
 from discoclaw.core.item import MAX_TEXT, Item, Sensitivity, Source, by_newest
 from discoclaw.core.message import Inbound, Said
 from discoclaw.core.own_words import split_added
 from discoclaw.core.ports import Ending, Held
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse, scrub, shows_nothing, speaker
-from discoclaw.core.view import View
 from discoclaw.core.yours import yours
 from discoclaw.show import text as shown
 from discoclaw.show.answer import Answer, Reply
@@ -139,44 +137,36 @@ async def learned(call: Call, message: discord.Message) -> Reply:
     pending = 0
     if branch is not None:
         view = history.view(history.branch(branch).head)
-        items = sorted(_resting_on(history, view, branch, at), key=by_newest)
+        # The items that a change of the person's memory made from the message, or from a command in it.
+        secrets, found = shown.Secrets(history, in_private=True, branch=branch), set[str]()
+        for commit in shown.commits_of(history, branch):
+            for event in commit.events:
+                if event.source == f"discord:{at}" or event.evidence == at:
+                    found.add(secrets.target(event))
+        items = sorted((item for key, item in view.items.items() if key in found), key=by_newest)
         pending = sum(str(one.item.source) == f"discord:{at}" for one in view.pending)
     if branch is None or not (items or pending):
         return _why_nothing(call, message)
-    text, active = _listed(items, pending), [item for item in items if item.active]
-    if not active:
-        return text
-    if len(active) == 1:
-        return naming.about_one(text, call.user_id, FORGET, active[0], branch)
-    return naming.about_several(text, call.user_id, FORGET, active, branch)
 
-
-def _listed(items: Sequence[Item], pending: int) -> str:
-    """The memories that rest on a message, and how many wait for the person's yes."""
+    active = [item for item in items if item.active]
     lines = [f"**Learned from this message** ({count(len(items), 'memory')})"] if items else []
     for item in items[:MOST_SHOWN]:
         gone = "" if item.active else ", forgotten"
         secret = ", private" if item.facets.sensitivity != "normal" else ""
-        text = line(yours(item.text), LONGEST_SHOWN)
-        lines.append(f"- {plain(text)} ({ago(item.updated_at)}{secret}{gone})")
+        words_ = line(yours(item.text), LONGEST_SHOWN)
+        lines.append(f"- {plain(words_)} ({ago(item.updated_at)}{secret}{gone})")
     if len(items) > MOST_SHOWN:
         lines.append(f"(and {len(items) - MOST_SHOWN} more)")
     if pending:
         wait = "waits" if pending == 1 else "wait"
         lines.append(f"{count(pending, 'memory')} from it {wait} for your yes: `/memory pending`.")
-    if active := sum(item.active for item in items):
-        lines.append("Forget it?" if active == 1 else "Which one should I forget?")
-    return "\n".join(lines)
-
-
-def _resting_on(history: History, view: View, branch: str, at: str) -> Iterator[Item]:
-    """The items that a change of the person's memory made from a message, or from a command in it."""
-    secrets, found = shown.Secrets(history, in_private=True, branch=branch), set[str]()
-    for commit in shown.commits_of(history, branch):
-        for event in commit.events:
-            if event.source == f"discord:{at}" or event.evidence == at:
-                found.add(secrets.target(event))
-    return (item for key, item in view.items.items() if key in found)
+    if not active:
+        return "\n".join(lines)
+    if len(active) == 1:
+        text = "\n".join([*lines, "Forget it?"])
+        return naming.about_one(text, call.user_id, FORGET, active[0], branch)
+    text = "\n".join([*lines, "Which one should I forget?"])
+    return naming.about_several(text, call.user_id, FORGET, active, branch)
 
 
 def _why_nothing(call: Call, message: discord.Message) -> str:
@@ -204,45 +194,35 @@ OF_ANSWERS = ("stop:", "again:", "more:")
 async def why(call: Call, message: discord.Message) -> Reply:
     if call.client.user is None or message.author.id != call.client.user.id:
         raise Refused(NOT_AN_ANSWER)
-    found = call.context.explained.answer(call.session_key, str(message.id), later_part=_may_go_on(message))
+    # A later part of an answer is no reply, no receipt and no question with buttons.
+    alone = message.reference is None and message.interaction_metadata is None
+    parts = [one for part in message.components for one in getattr(part, "children", [part])]
+    known = all(str(getattr(one, "custom_id", "")).startswith(OF_ANSWERS) for one in parts)
+    later = alone and known and not message.content.startswith(NOTE)
+    found = call.context.explained.answer(call.session_key, str(message.id), later_part=later)
     if found is None:
         return UNKNOWN_ANSWER
-    user_id, shown = found
+    user_id, last = found
     if user_id != call.user_id:
         raise Refused(NOT_FOR_YOU)
-    return await explained(call, shown, "that answer")
-
-
-def _may_go_on(message: discord.Message) -> bool:
-    """Whether a message may be a later part of an answer: no reply, no receipt, no question with buttons."""
-    alone = message.reference is None and message.interaction_metadata is None
-    if not alone or message.content.startswith(NOTE):
-        return False
-    parts = [one for part in message.components for one in getattr(part, "children", [part])]
-    return all(str(getattr(one, "custom_id", "")).startswith(OF_ANSWERS) for one in parts)
+    return await explained(call, last, "that answer")
 
 
 # “Ask about this”: a form for a question, which is then asked about the message that was chosen.
 
 
 async def ask_about(call: Call, message: str, question: str) -> Reply:
-    quoted = await _quoted(call, message)
+    # The message that was chosen is asked for again after a restart.
+    if (quoted := call.client.talk.chosen.take(call.user_id, message)) is None:
+        try:
+            with discord_errors():
+                found = await call.channel.fetch_message(int(message))
+            quoted = await call.client.meant_by(found)
+        except ChatError as error:
+            raise Refused(GONE) from error
     if not quoted.by_us and call.context.choices.opted_out(quoted.author_id):
         raise Refused(NOT_READ)  # it would be left out, and the answer be about nothing
-    return await put(call, question, quoted=quoted)
-
-
-async def _quoted(call: Call, message_id: str) -> Said:
-    """The message that was chosen; asked for again after a restart. Raises Refused."""
-    kept = call.client.talk.chosen.take(call.user_id, message_id)
-    if kept is not None:
-        return kept
-    try:
-        with discord_errors():
-            message = await call.channel.fetch_message(int(message_id))
-        return await call.client.meant_by(message)
-    except ChatError as error:
-        raise Refused(GONE) from error
+    return await ask(call, question, None, quoted)
 
 
 # ----------------------------------------------------------------------
@@ -257,13 +237,7 @@ NO_ANSWERS: tuple[Answer, ...] = ()
 """The answer streams into the interaction by itself."""
 
 
-async def ask(call: Call, text: str, file: discord.Attachment | None) -> Reply:
-    return await put(call, text, file=file)
-
-
-async def put(
-    call: Call, text: str, *, quoted: Said | None = None, file: discord.Attachment | None = None
-) -> Reply:
+async def ask(call: Call, text: str, file: discord.Attachment | None, quoted: Said | None = None) -> Reply:
     """Ask a question, which may be about a message. Raises Refused where nothing is answered."""
     if shows_nothing(text):
         raise Refused(NO_QUESTION)
