@@ -314,22 +314,6 @@ class TestSubscribing:
             await relay.subscribe(MINE, heard)
             await heard.wait_for(1)
 
-    async def test_after_unsubscribing_nothing_more_comes(self) -> None:
-        heard = Heard()
-        async with LyingRelay() as server, connected(server.url) as relay:
-            subscription = await relay.subscribe(MINE, heard)
-            await relay.publish(event("1"))
-            await heard.wait_for(1)
-            await relay.unsubscribe(subscription)
-            await relay.unsubscribe(subscription)
-            await relay.publish(event("2"))
-            await server.drop()
-            await server.wait_for_connections(2)
-            await relay.ready(10)
-            await relay.publish(event("3"))
-            assert len(heard.events) == 1
-            assert len(server.requests) == 1
-
 
 class TestTheConnection:
     async def test_it_comes_back_and_says_so_each_time(self) -> None:

@@ -407,8 +407,8 @@ class Relay:
                     left_s = max(0.0, until - time())
             finally:
                 del self._requests[request.id]
-                if request.end is None or request.end.how not in ("closed", "lost"):
-                    self._stop(request.id)
+                if self.connected and (request.end is None or request.end.how not in ("closed", "lost")):
+                    self._spawn(self._send(json.dumps(["CLOSE", request.id], separators=(",", ":"))))
             if request.oversize:
                 answer.bad["oversize"] += request.oversize
             result.bad.update(answer.bad)
@@ -442,7 +442,7 @@ class Relay:
         raise RequestFailed(why, refused=end.how == "closed")
 
     async def subscribe(self, filters: Iterable[Filter], handler: Handler) -> Subscription:
-        """Hand over every event for the filters, stored ones first, until `unsubscribe`."""
+        """Hand over every event for the filters, stored ones first, until the relay is closed."""
         subscription = Subscription(tuple(filters), handler)
         self._subscriptions[subscription.id] = subscription
         limit, count = self._limits.max_requests, len(self._subscriptions)
@@ -452,12 +452,6 @@ class Relay:
             await self._ask(subscription)
         return subscription
 
-    async def unsubscribe(self, subscription: Subscription) -> None:
-        """End a subscription. Once this returns, its handler is not called any more."""
-        if self._subscriptions.pop(subscription.id, None) is not None:
-            self._stop(subscription.id)
-        await subscription.close()
-
     async def _ask(self, one: Request | Subscription) -> None:
         """Send a REQ. Without a connection a request ends; a subscription waits for the next one."""
         try:
@@ -465,11 +459,6 @@ class Relay:
         except RelayUnreachable as error:
             if isinstance(one, Request):
                 one.finish(End("lost", text=str(error)))
-
-    def _stop(self, id_: str) -> None:
-        """Tell the relay that a request is over."""
-        if self.connected:
-            self._spawn(self._send(json.dumps(["CLOSE", id_], separators=(",", ":"))))
 
     async def _resume(self, subscription: Subscription, end: End) -> None:
         """Send a subscription again that the relay closed, after a pause that grows with each refusal."""
