@@ -4,24 +4,33 @@ Two people talk, remember, forget, undo, edit, delete, opt out and in again, and
 random. Some of it is done by a process that is killed with SIGKILL between two writes (`killed_child`). Every
 message has a word that nobody else says. An oracle, which knows nothing of the program, notes what became
 of each word. After each step it looks through the whole data folder, what the bot logs, and what the model is
-sent next, for words that were taken back, and finds every word that was not. A seed names a history.
+sent next, for words that were taken back, and finds every word that was not. Where the memory is mirrored, it
+also decrypts what a relay holds, and what waits to go there. A seed names a history.
 """
 
+import base64
 import json
 import random
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
+from nacl.secret import SecretBox
+from nostr_sdk import PublicKey, SecretKey, nip44_decrypt
+from pydantic import SecretStr
 
 from discoclaw.core.policy import AutoSave
 from tests.contract.brain import likes, message_of, sum_up
+from tests.contract.published import BOT, PERSON, mirrored, sent, tag
 from tests.contract.world import Start, World, starting
 from tests.process.test_killed_anywhere import audited, forge, texts_with
+from tests.servers.nostr_relay import LyingRelay
 
 FULL: Final[dict[str, Any]] = {
     "summary_every": 1,
@@ -32,6 +41,10 @@ FULL: Final[dict[str, Any]] = {
 }
 HISTORY: Final[tuple[str, ...]] = ("ledger/user-", "durable/", "views/user-", "memory.sqlite")
 """A person's own history, which has a word until they erase it; of a database the rows are looked at."""
+LEDGER: Final = "discoclaw:ledger:"
+PREFERENCES: Final = ":preference"
+"""What is in the addresses of a history's records on relays, and of somebody's preferences."""
+BOX_KEY: Final = "11" * 32
 MOST_STEP: Final = 60
 """The last write before which a process is killed; most acts have fewer, and live."""
 
@@ -63,9 +76,17 @@ class History:
     """One history, as far as it was played: what people did to a bot, and what the oracle knows."""
 
     def __init__(
-        self, world: World, seed: int, ask: Callable[..., Any], log: pytest.LogCaptureFixture
+        self,
+        world: World,
+        seed: int,
+        ask: Callable[..., Any],
+        log: pytest.LogCaptureFixture,
+        relay: LyingRelay | None,
     ) -> None:
         self.world = world
+        self.relay = relay
+        self._read: dict[str, str] = {}
+        """The text of each event, decrypted, by its id."""
         self.random = random.Random(seed)
         self.words: list[Word] = []
         self.out: set[int] = set()
@@ -224,6 +245,8 @@ class History:
     async def look(self) -> None:
         """Everything that was taken back is gone; everything else is there."""
         where = "\n".join(self.told)
+        if self.relay is not None:
+            await sent(self.world)
         found = {word.text: self.places_of(word) for word in self.words if word.state != "used"}
         assert {text: places for text, places in found.items() if places} == {}, where
         before = len(self.world.server.requests)
@@ -253,8 +276,34 @@ class History:
                 names += [name] if word.text.encode() in path.read_bytes() else []
         if word.text in self._log.text:
             names.append("the log")
-        own = {"gone": HISTORY, "paused": (*HISTORY, "profiles/")}.get(word.state, ())
+        names += [name for name, text in self.mirrored() if word.text in text]
+        history = (*HISTORY, LEDGER)
+        unused = (*history, "profiles/", PERSON, PREFERENCES)  # as they were when their person opted out
+        own = {"gone": history, "paused": unused}.get(word.state, ())
         return [name for name in names if not any(one in name for one in own)]
+
+    def mirrored(self) -> Iterator[tuple[str, str]]:
+        """The address and the text of everything that a relay holds, or that is in the outbox."""
+        if self.relay is None:
+            return
+        with closing(sqlite3.connect(self.world.data / "memory" / "outbox" / "outbox.sqlite")) as outbox:
+            rows = outbox.execute("SELECT event FROM events UNION ALL SELECT event FROM quarantine")
+            waiting = [json.loads(event) for (event,) in rows]
+        for place, events in (("relay", self.relay.events), ("outbox", waiting)):
+            for event in events:
+                if event["id"] not in self._read:
+                    self._read[event["id"]] = _text_of(event)
+                yield f"{place}: {event['kind']} {tag(event, 'd')}", self._read[event["id"]]
+
+
+def _text_of(event: dict[str, Any]) -> str:
+    """What an event says to whoever has the bot's keys."""
+    if not event["content"] or event["kind"] == 5:
+        return str(event["content"])
+    if event["kind"] == 30078:
+        key, own = SecretKey.parse(BOT.secret_key().to_hex()), PublicKey.parse(BOT.public_key().to_hex())
+        return nip44_decrypt(key, own, event["content"])
+    return SecretBox(bytes.fromhex(BOX_KEY)).decrypt(base64.b64decode(event["content"])).decode()
 
 
 @pytest.fixture(scope="module")
@@ -264,12 +313,12 @@ def ask() -> Iterator[Callable[..., Any]]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "steps", "store"),
+    ("seed", "steps", "store", "mirrors"),
     [
-        (1, 12, "files"),
-        (2, 12, "files"),
-        *(pytest.param(seed, 40, "files", marks=pytest.mark.long) for seed in range(3, 11)),
-        *(pytest.param(seed, 40, "sqlite", marks=pytest.mark.long) for seed in range(11, 15)),
+        (1, 12, "files", False),
+        (2, 12, "files", True),
+        *(pytest.param(seed, 40, "files", seed % 2 == 0, marks=pytest.mark.long) for seed in range(3, 11)),
+        *(pytest.param(seed, 40, "sqlite", seed % 2 == 0, marks=pytest.mark.long) for seed in range(11, 15)),
     ],
 )
 async def test_no_word_that_was_taken_back_is_anywhere_and_every_other_one_is_remembered(
@@ -279,10 +328,13 @@ async def test_no_word_that_was_taken_back_is_anywhere_and_every_other_one_is_re
     seed: int,
     steps: int,
     store: str,
+    mirrors: bool,
 ) -> None:
-    async with start(**{**FULL, "store": store}) as world:
-        history = History(world, seed, ask, caplog)
-        for _ in range(steps):
-            await history.step()
-        assert audited(world, store) == []
+    async with LyingRelay() if mirrors else nullcontext() as relay:
+        published = {**mirrored(relay), "nostr_box_key": SecretStr(f"hex:{BOX_KEY}")} if relay else {}
+        async with start(**{**FULL, "store": store, **published}) as world:
+            history = History(world, seed, ask, caplog, relay)
+            for _ in range(steps):
+                await history.step()
+            assert audited(world, store) == []
     shutil.rmtree(world.data)
