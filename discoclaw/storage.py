@@ -15,16 +15,10 @@ from discoclaw.memory.changes import Changes
 from discoclaw.memory.conversations.answers import Answers
 from discoclaw.memory.conversations.clears import Clears
 from discoclaw.memory.conversations.responses import Responses
-from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.conversations.rolling import NoSummaries, RollingMemory
 from discoclaw.memory.conversations.undelivered import Undelivered
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.live import LiveConfig, PlaceRules
-from discoclaw.memory.off import (
-    STORE_OFF,
-    AnyMemory,
-    NoMemory,
-    NoSummaries,
-)
 from discoclaw.memory.people.choices import Choices, KnownConsent
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
@@ -33,7 +27,7 @@ from discoclaw.memory.people.tool_log import ToolLog
 from discoclaw.memory.processes import processes_of
 from discoclaw.memory.purge import Purger
 from discoclaw.memory.stores import Disks, disks
-from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.subjects.store import STORE_OFF, AnyMemory, Memory, NoMemory
 from discoclaw.search.archive import Archive
 from discoclaw.search.archive_file import ArchiveFile
 from discoclaw.search.vectors import VectorCache

@@ -30,9 +30,8 @@ from discoclaw.core.text import clip, speaker, utf16_length
 from discoclaw.core.view import View
 from discoclaw.core.yours import named
 from discoclaw.memory.changes import Listener
-from discoclaw.memory.conversations.rolling import NOTHING, Rolling, RollingMemory
+from discoclaw.memory.conversations.rolling import NOTHING, NoSummaries, Rolling, RollingMemory
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.off import NoSummaries
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.markup import ago, plain, words

@@ -42,9 +42,9 @@ from discoclaw.core.item import Item
 from discoclaw.core.subject import user_of
 from discoclaw.core.usage import Call
 from discoclaw.core.view import View
-from discoclaw.memory.off import AnyMemory, NoMemory
 from discoclaw.memory.people import last_used as access
 from discoclaw.memory.subjects.inspect import Inspection
+from discoclaw.memory.subjects.store import AnyMemory, NoMemory
 from discoclaw.show.answer import Answer, Reply, Row, below
 from discoclaw.show.words import quoted, short
 from discoclaw.storage import Storage

@@ -19,8 +19,8 @@ from discoclaw.core.item import Item, Sensitivity, Source
 from discoclaw.core.privacy import may_show
 from discoclaw.core.usage import By, Call, Lately
 from discoclaw.core.view import View
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.inspect import Inspection
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.show.answer import Answer, File, Reply, Row, message
 from discoclaw.show.words import UTC_TIMES, Times
 

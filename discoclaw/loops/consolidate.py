@@ -30,8 +30,7 @@ from discoclaw.core.ports import Clock, Model
 from discoclaw.core.text import clip, collapse, scrub
 from discoclaw.core.view import Conflict, View
 from discoclaw.loops.nearest import Nearest, entry, over_since, planned, prompt
-from discoclaw.memory.off import MEMORY_OFF
-from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.subjects.store import MEMORY_OFF, Memory
 from discoclaw.prompt.quote import quote_entry
 
 log = logging.getLogger(__name__)

@@ -25,8 +25,8 @@ from discoclaw.core.usage import Payer, paid_by
 from discoclaw.loops.consolidate import Consolidator, NoConsolidator
 from discoclaw.loops.heard import SPOILED
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.follow import Rounds
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.work import Jobs
 
 log = logging.getLogger(__name__)

@@ -33,9 +33,9 @@ from discoclaw.core.ports import ALONE, Clock, Processes
 from discoclaw.core.subject import user_of
 from discoclaw.core.times import ms_of_iso
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects.follow import Rounds
+from discoclaw.memory.subjects.store import AnyMemory
 
 log = logging.getLogger(__name__)
 

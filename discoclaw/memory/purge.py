@@ -49,8 +49,8 @@ from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.store_files import Registry
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.follow import Follower
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.store.files import in_thread
 from discoclaw.store.port import CURSORS, subject_of
 

@@ -40,8 +40,8 @@ from discoclaw.core.zones import zone_of
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursor, Cursors, read_surely
 from discoclaw.memory.kept import JSON, json_names
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.follow import Follower
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.reminders.when import due, later
 from discoclaw.store.files import read_in_thread
 from discoclaw.work import Worker

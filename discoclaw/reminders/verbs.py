@@ -15,7 +15,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.reminder import Reminder, new_id
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.zones import local, minute, own_zone
-from discoclaw.memory.off import AnyMemory
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.reminders.when import When, due, later, read, words_of_rule
 from discoclaw.show.markup import NOTE, words
 

@@ -23,8 +23,8 @@ from discoclaw.core.text import shows_nothing
 from discoclaw.core.usage import Payer, paid_by
 from discoclaw.core.view import View
 from discoclaw.memory.conversations.undelivered import Unsent
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.asked_back import AskedBack
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.session.conversation import Conversation
 from discoclaw.session.delivery import Delivery
 from discoclaw.session.files.attaching import partly, unseen

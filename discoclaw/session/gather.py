@@ -23,12 +23,12 @@ from discoclaw.core.subject import BOT
 from discoclaw.core.text import clip
 from discoclaw.core.values import dataclass, field, replace
 from discoclaw.core.view import EMPTY, View
-from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.conversations.rolling import NoSummaries, RollingMemory
 from discoclaw.memory.cursors import Cursors, names_of
-from discoclaw.memory.off import AnyMemory, NoSummaries
 from discoclaw.memory.people.groups import Groups
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.people.profiles import Profiles
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.prompt.assemble import PersonaNote
 from discoclaw.session.turn import Turn
 from discoclaw.soul.soul import Soul, exists, of_view

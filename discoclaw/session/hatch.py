@@ -30,8 +30,8 @@ from discoclaw.core.subject import BOT, HUMAN, user_subject
 from discoclaw.core.view import View
 from discoclaw.loops.schedule import Loops
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects import verbs
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.session.compact import AnswerRules, Transcript
 from discoclaw.session.turn import Turn, Windows
 from discoclaw.soul import interview as interviews

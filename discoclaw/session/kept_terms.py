@@ -23,7 +23,7 @@ from discoclaw.core.item import Item
 from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable
 from discoclaw.core.subject import dm_of, user_of
 from discoclaw.memory.kept import remove_named
-from discoclaw.memory.off import AnyMemory
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.recall.document import NO_TERMS, Document, Documents, date_terms, of_item
 from discoclaw.store.files import in_thread, read_plain, write_atomic
 from discoclaw.store.plain import FileDocuments

@@ -25,9 +25,9 @@ from discoclaw.core.ports import ChoiceOffer, Offer, ReminderOffer
 from discoclaw.core.privacy import may_show
 from discoclaw.core.titles import ShortIds
 from discoclaw.core.view import View
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.purge import Purger
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.session.meaning import Question
 from discoclaw.session.prepare import ItemSearch
 from discoclaw.show.purge import purge_report

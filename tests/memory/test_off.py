@@ -10,12 +10,8 @@ from discoclaw.loops.facts import NoFacts
 from discoclaw.loops.heard import Backlog, Heard
 from discoclaw.loops.schedule import Cadence, Loops
 from discoclaw.loops.summary import NoSummary
-from discoclaw.memory.conversations.rolling import NOTHING
-from discoclaw.memory.off import (
-    STORE_OFF,
-    NoMemory,
-    NoSummaries,
-)
+from discoclaw.memory.conversations.rolling import NOTHING, NoSummaries
+from discoclaw.memory.subjects.store import STORE_OFF, NoMemory
 from tests.memory.kit import ANN, NOW, Clock, remember
 
 

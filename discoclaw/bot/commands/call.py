@@ -35,9 +35,8 @@ from discoclaw.core.text import utf16_length
 from discoclaw.core.usage import Call as UsedCall
 from discoclaw.core.usage import Payer
 from discoclaw.core.yours import yours
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.subjects.inspect import Inspection, held
-from discoclaw.memory.subjects.store import Memory
+from discoclaw.memory.subjects.store import AnyMemory, Memory
 from discoclaw.recall.named_items import Found, find, has_all, named
 from discoclaw.session.agent import Shown
 from discoclaw.show.answer import GREY, Answer, File, Reply, Row, Turn, message

@@ -17,11 +17,11 @@ from discoclaw.core.health import Seen
 from discoclaw.core.ports import MirrorControl
 from discoclaw.core.privacy import DmPrivacy
 from discoclaw.loops.schedule import Loops
-from discoclaw.memory.conversations.rolling import RollingMemory
+from discoclaw.memory.conversations.rolling import NoSummaries, RollingMemory
 from discoclaw.memory.live import PlaceRules
-from discoclaw.memory.off import AnyMemory, NoSummaries
 from discoclaw.memory.people.choices import Choices
 from discoclaw.memory.people.last_used import LastUsed
+from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.session.agent import Explained
 from discoclaw.session.archiving import Archiving
 from discoclaw.session.hatch import Hatchery

@@ -11,8 +11,9 @@ import logging
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
-from discoclaw.core.errors import MemoryFault, Overtaken
+from discoclaw.core.errors import MemoryFault, Overtaken, Refused
 from discoclaw.core.idle import HOUR_MS, IdleMap
 from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Derived, Outcome, Phase, Purge, Purged, Readable, Words
@@ -341,6 +342,25 @@ class RollingMemory(Kept[Rolling], Derived):
         """Begin another generation."""
         if (current := self._generations.peek(session_key)) is not None:
             current.number = next(self._numbers)
+
+
+SUMMARIES_OFF = "summaries are switched off here; an admin can switch them on with DISCOCLAW_SUMMARY_ENABLED"
+
+
+class NoSummaries:
+    """Summaries, of which there are none. `why` is the error for those who try to clear one."""
+
+    def __init__(self, why: str = SUMMARIES_OFF) -> None:
+        self._why = why
+
+    async def get(self, session_key: str) -> Rolling:
+        return NOTHING
+
+    def in_ram(self, session_key: str) -> Rolling:
+        return NOTHING
+
+    async def clear(self, session_key: str, *, by: str | None = None) -> NoReturn:
+        raise Refused(self._why)
 
 
 def _left_of(text: str, purge: Purge) -> str:

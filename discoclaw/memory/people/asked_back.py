@@ -14,8 +14,8 @@ from discoclaw.core.decay import DAY_MS
 from discoclaw.core.ports import Clock
 from discoclaw.core.subject import user_subject
 from discoclaw.memory.cursors import Cursors
-from discoclaw.memory.off import AnyMemory
 from discoclaw.memory.people.choices import Choices
+from discoclaw.memory.subjects.store import AnyMemory
 
 
 class AskedBack:

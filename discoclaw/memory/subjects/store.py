@@ -19,8 +19,9 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
+from discoclaw.core.consent import NEVER
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Overtaken, Refused, faulting
 from discoclaw.core.event import Commit, Record, Ref
@@ -31,7 +32,7 @@ from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.purge import Derived
 from discoclaw.core.subject import BOT, group_of, user_of, user_subject
 from discoclaw.core.times import ms_of_iso
-from discoclaw.core.view import View
+from discoclaw.core.view import EMPTY, View
 from discoclaw.memory.changes import Changes, Listener
 from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.erasing.erase import Erased, Eraser
@@ -39,7 +40,7 @@ from discoclaw.memory.erasing.groups import unerased
 from discoclaw.memory.erasing.store_files import Registry, files_beside, files_of
 from discoclaw.memory.erasing.tombstones import Tombstones
 from discoclaw.memory.folder import DataFolder
-from discoclaw.memory.stores import Disks, bring_decisions, disks_at
+from discoclaw.memory.stores import Disks, NoLedgers, bring_decisions, disks_at
 from discoclaw.memory.subjects.entries import Entries, Entry
 from discoclaw.memory.subjects.follow import Numbered
 from discoclaw.memory.subjects.subject import Subject
@@ -469,3 +470,58 @@ async def _branch_view(one: Subject, branch: str) -> View:
         return one.branch_view(branch)
     with faulting(f"the memory of {one.name} cannot be read"):
         return await in_thread(one.branch_view, branch)
+
+
+# ---------------------------------------------------------------------- no memory
+
+STORE_OFF = "memory is switched off here; an admin can switch it on with DISCOCLAW_STORE (files or sqlite)"
+MEMORY_OFF = "memory is switched off here; an admin can switch it on with DISCOCLAW_DURABLE_MEMORY_ENABLED"
+
+
+class NoMemory:
+    """A memory without items, to which none can be added. `why` is the error for those who try.
+
+    So callers never test whether there is a memory. The folder, erasings and the registry of personal data
+    belong to the real `Memory`, which exists even where nobody is remembered.
+    """
+
+    def __init__(self, why: str = MEMORY_OFF) -> None:
+        self._why = why
+        self.ledgers = NoLedgers()
+
+    async def view(self, subject: str, branch: str | None = None) -> View:
+        return EMPTY
+
+    def view_in_ram(self, subject: str, branch: str | None = None) -> View:
+        return EMPTY
+
+    async def branches(self, subject: str) -> Branches:
+        return Branches()
+
+    def branches_in_ram(self, subject: str) -> None:
+        return None
+
+    def has_in_ram(self, subject: str) -> bool:
+        return False
+
+    async def history(self, subject: str) -> History:
+        return History()
+
+    async def erase(self, subject: str, *, asked_at: int = 0) -> NoReturn:
+        raise Refused(self._why)
+
+    def erased_at(self, subject: str) -> int:
+        return NEVER
+
+    async def change(self, *args: Any, **metadata: Any) -> NoReturn:
+        raise Refused(self._why)
+
+    async def act(self, *args: Any) -> NoReturn:
+        raise Refused(self._why)
+
+    async def turn(self, *args: Any) -> NoReturn:
+        raise Refused(self._why)
+
+
+AnyMemory: TypeAlias = Memory | NoMemory
+"""The memory that answers use, which may be switched off."""

@@ -19,7 +19,7 @@ from discoclaw.core.merge import MergeContext, MergeResult
 from discoclaw.core.pending import Key, Pending
 from discoclaw.core.privacy import stricter
 from discoclaw.core.view import Conflict
-from discoclaw.memory.off import AnyMemory
+from discoclaw.memory.subjects.store import AnyMemory
 
 Rule: TypeAlias = Callable[[History, str, MergeContext], MergeResult]
 
