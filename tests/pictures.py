@@ -167,6 +167,7 @@ async def make(into: Path) -> None:
             await moving(tab, into / "demo.gif")
             await cards(tab, into)
             await history(tab, into / "graph.png")
+            await actions(tab, into / "actions.png")
             await admin(tab, into / "page.png")
         await run("usage", "--since", "30d", "--force", "--picture", str(into / "usage.png"), folder=folder)
 
@@ -207,6 +208,19 @@ async def say(tab: Tab, text: str, says: str) -> None:
         "field.dispatchEvent(new Event('input')); document.querySelector('#composer').requestSubmit(); })()"
     )
     await until(tab, f"({ANSWERS}.at(-1)?.innerText || '').includes({says!r})")
+
+
+async def actions(tab: Tab, path: Path) -> None:
+    """A poll and a message in another channel that somebody asked for, each with Undo."""
+    await tab.size(900, 800, dark=True)
+    await tab.js("""document.querySelector('[data-person="you"]').click()""")
+    await asyncio.sleep(1)
+    await tab.js("""document.querySelectorAll('[data-place][data-kind="text"]')[1].click()""")
+    await asyncio.sleep(1)
+    for text in ("make a poll: pizza or pasta?", "post in #general: dinner is at eight"):
+        await say(tab, text, "Done.")
+        await asyncio.sleep(1.5)
+    (await pictured(tab)).quantize(128).save(path, optimize=True)
 
 
 async def history(tab: Tab, path: Path) -> None:

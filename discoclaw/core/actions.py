@@ -14,7 +14,7 @@ Pure. Knows nothing about models, permissions or how an act is done.
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, Self, TypeAlias, get_args
 
 from discoclaw.core.errors import Refused
 from discoclaw.core.languages import ACTIONS, NEGATIONS
@@ -94,6 +94,11 @@ class Allowed:
     """What admins switched on: pairs of a server's id ("" for all, and for DMs) and a kind of act."""
 
     pairs: frozenset[tuple[str, Kind]] = frozenset()
+
+    @classmethod
+    def everywhere(cls) -> Self:
+        """All of it, on every server."""
+        return cls(frozenset(("", kind) for kind in KINDS))
 
     def __bool__(self) -> bool:
         return bool(self.pairs)

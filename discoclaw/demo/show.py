@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from discoclaw import settings as settings_module
 from discoclaw.app import build, stop_asked
+from discoclaw.core.actions import Allowed
 from discoclaw.core.model import VENDOR, split
 from discoclaw.core.policy import AutoSave
 from discoclaw.demo.feed import Feed, Held
@@ -110,6 +111,7 @@ def demo_settings(*, owner: str) -> Settings:
             "channels": frozenset(),
             "owners": base.owners | {owner},
             "receipts": True,
+            "actions": Allowed.everywhere(),
             "auto_save": AutoSave(everywhere=True),
             "respond_mode": "all",
             "catch_up_hours": 0,  # a new Discord is empty, which looks as if everything was deleted

@@ -113,6 +113,14 @@ export async function sure(question, yes) {
   return answer !== null;
 }
 
+// A poll, without a way to vote.
+export function poll(one, known) {
+  return card(null, [
+    el("div.h3", {}, marks(one.question.text, known)),
+    one.answers.map((answer) => el("div.text", {}, `◯ ${answer.poll_media.text}`)),
+  ]);
+}
+
 export function embed(one, at) {
   const known = at.known;
   return card(one.color, [

@@ -4,7 +4,7 @@
 import { $, el, face, tell, unseen } from "./dom.js";
 import { marks, time } from "./marks.js";
 import { file } from "./net.js";
-import { card, embed, form, part, sure } from "./parts.js";
+import { card, embed, form, part, poll, sure } from "./parts.js";
 
 const EPHEMERAL = 64;
 const THINKS = 128;
@@ -122,6 +122,7 @@ function draw(message) {
     message.flags & THINKS ? el("div.dim.thinks", {}, "thinking …") : message.content ? el("div.text", {}, marks(message.content, known)) : null,
     message.edited_timestamp && !bot ? el("span.small", {}, "(edited)") : null,
     message.message_snapshots?.map((one) => card(null, [el("div.small", {}, "Forwarded"), el("div.text", {}, marks(one.message.content || "", known))])),
+    message.poll && poll(message.poll, known),
     message.embeds.map((one) => embed(one, at)),
     message.attachments.filter((one) => !JSON.stringify(message.components).includes(one.url)).map((one) => attached(message, one)),
     message.components.map((one) => part(one, at)));

@@ -30,11 +30,13 @@ from discoclaw.core.text import clip, collapse
 from discoclaw.core.words import terms
 from discoclaw.core.yours import yours
 from discoclaw.models.offline import facts
+from discoclaw.models.offline.acts import asked_for
 from discoclaw.models.offline.facts import Language, language_of, languages, read, remembered
 from discoclaw.models.structured import checked
 from discoclaw.reminders.when import divided
 
 REMIND_TOOL = "remind"
+ACT_TOOLS = "discord_"
 STORE_TOOL = "memory_store"
 SEARCH_TOOL = "memory_search"
 MOST_FOUND = 50
@@ -56,7 +58,8 @@ class OfflineModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer in pieces of a few words, or a call of the tool that stores or finds memories."""
-        if call := _remind_call(request) or _store_call(request) or _search_call(request):
+        asked = (_act_call, _remind_call, _store_call, _search_call)
+        if call := next(filter(None, (one(request) for one in asked)), None):
             yield Finished(AssistantTurn("", (call,)), "tools")
             return
         text = self._text(request)
@@ -99,6 +102,8 @@ class OfflineModel:
         if isinstance(last, ToolTurn):
             asked = (one.calls for one in reversed(request.turns) if isinstance(one, AssistantTurn))
             calls = next(asked, ())
+            if any(call.name.startswith(ACT_TOOLS) for call in calls):
+                return "\n".join(one.text if one.failed else "Done." for one in last.results)
             if not calls or any(call.name != SEARCH_TOOL for call in calls):
                 return "\n".join(from_tool(one.text, failed=one.failed) for one in last.results)
             turn = with_found(turn, "\n".join(one.text for one in last.results if not one.failed))
@@ -111,6 +116,16 @@ class OfflineModel:
 def _last_message(request: ModelRequest) -> str:
     """The newest user turn, "" if there is none."""
     return next((turn.text for turn in reversed(request.turns) if isinstance(turn, UserTurn)), "")
+
+
+def _act_call(request: ModelRequest) -> ToolCall | None:
+    """The call for what is to be done in the chat, made once and only when the tool is offered."""
+    prompt = _last_message(request)
+    offset = re.search(rf"{titles.NOW}\n.*\(UTC([+-]\d\d:\d\d)\)", prompt)
+    found = asked_for(_addressed(parse(prompt).message), offset[1] if offset else "+00:00")
+    if found is None or not _may_call(request, found[0]):
+        return None
+    return ToolCall(f"offline_{len(request.turns)}", *found)
 
 
 def _remind_call(request: ModelRequest) -> ToolCall | None:
