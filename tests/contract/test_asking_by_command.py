@@ -208,7 +208,7 @@ class TestWhereTheBotIsNotAMember:
                 registered = world.env.backend.commands[None].values()
                 kinds = {one["name"]: one["integration_types"] for one in registered}
                 anywhere = {name for name, where in kinds.items() if 1 in where}
-                assert anywhere == ({"memory", "ask", REMEMBER, LEARNED, ASK} if people else set())
+                assert anywhere == ({"memory", "remind", "ask", REMEMBER, LEARNED, ASK} if people else set())
                 assert all(0 in where for where in kinds.values()) and len(kinds) > 5
                 for one in registered:
                     assert {0, 1} <= set(one["contexts"])
