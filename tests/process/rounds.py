@@ -136,9 +136,9 @@ async def acts(fleet: Fleet, by: random.Random, person: User, places: list[Chann
         # Nothing may be stored then that says that they wrote direct messages. Each is as a first one: if no
         # process has its shard when it is said, or that is killed meanwhile, Discord tells nobody of it.
         places = [one for one in places if one.guild is not None]
-    if end == "erase":
         if await fleet.promises.answered(person):
             return  # which is a fault by itself
+    if end == "erase":
         await fleet.erased(person, by.choice(places))
     elif end == "opt out":
         await fleet.opted_out(person, by.choice(places))
