@@ -25,8 +25,6 @@ from tests.citing import items_of, own_of, talk_of
 from tests.core.builders import item
 from tests.session.scene import ANN, BOB, DEV, GENERAL, ME, NOW, said
 
-MONTH = 30 * 86_400_000
-
 
 def heard(one: Said, place: Place = GENERAL) -> Heard:
     return Heard(one, place, place.session_key(one.author_id))

@@ -359,6 +359,17 @@ class TestBesideAMirror:
         assert {event.id for event in known} == {event.id for event in lived.events}
 
 
+async def erased_elsewhere(lived: Lived, empty: BotMemory, tmp_path: Path) -> list[Event]:
+    """Recover here and in another replica, which then erases Ann; what it sends about that."""
+    await empty.recover(StoredRelay(*lived.events))
+    with BotMemory(tmp_path / "elsewhere", empty.clock) as other:
+        await other.recover(StoredRelay(*lived.events))
+        async with other.mirrored() as mirror:
+            await other.memory.erase(ANN)
+            await mirror.push()
+        return other.outbox.due("ws://nowhere", 10**15, 10**6)
+
+
 class TestErasing:
     async def test_what_was_erased_here_does_not_come_back(self, lived: Lived, empty: BotMemory) -> None:
         await empty.memory.erase(ANN)
@@ -375,13 +386,7 @@ class TestErasing:
     async def test_what_was_erased_elsewhere_is_told_and_stays_here(
         self, lived: Lived, empty: BotMemory, tmp_path: Path
     ) -> None:
-        await empty.recover(StoredRelay(*lived.events))
-        with BotMemory(tmp_path / "elsewhere", empty.clock) as other:
-            await other.recover(StoredRelay(*lived.events))
-            async with other.mirrored() as mirror:
-                await other.memory.erase(ANN)
-                await mirror.push()
-            after = other.outbox.due("ws://nowhere", 10**15, 10**6)
+        after = await erased_elsewhere(lived, empty, tmp_path)
         before = empty.files()
         report = await empty.recover(StoredRelay(*lived.events, *after))
         count = len(lines_of(empty, ANN).records)
@@ -392,13 +397,7 @@ class TestErasing:
     async def test_what_was_erased_elsewhere_is_not_published_again_and_what_is_new_is(
         self, lived: Lived, empty: BotMemory, tmp_path: Path
     ) -> None:
-        await empty.recover(StoredRelay(*lived.events))
-        with BotMemory(tmp_path / "elsewhere", empty.clock) as other:
-            await other.recover(StoredRelay(*lived.events))
-            async with other.mirrored() as mirror:
-                await other.memory.erase(ANN)
-                await mirror.push()
-            after = other.outbox.due("ws://nowhere", 10**15, 10**6)
+        after = await erased_elsewhere(lived, empty, tmp_path)
         await empty.recover(StoredRelay(*lived.events, *after))
 
         def live() -> list[tuple[int, str]]:

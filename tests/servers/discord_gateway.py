@@ -108,10 +108,6 @@ class Gateway:
                 self.sockets[socket] = None
                 socket.send(9, False)
 
-    def send_all(self, op: int) -> None:
-        for socket in self.sockets:
-            socket.send(op)
-
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         """One connection from HELLO to its end."""
         await self.door.wait()
