@@ -1,5 +1,6 @@
 """What the bot does in Discord for people who ask: only what they asked for, and only what they may."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +14,9 @@ from simcord.results import to_discord_message
 from discoclaw.models.offline import OfflineModel
 from tests.contract.cards import labels, said
 from tests.contract.meanwhile import thread_in, writes
+from tests.contract.providers import served
 from tests.contract.world import GUILD_ID, Start, World
+from tests.servers.chat_api import failure, text
 from tests.servers.messages_api import tool_use
 
 QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False, "actions": "all"}
@@ -622,3 +625,47 @@ class TestTheOfflineModel:
             await world.says(world.ann, world.general, "don't make a poll: pizza or pasta?")
             refused = await world.says(world.bob, world.general, "make a poll: pizza or pasta?")
             assert LACKS["poll"] in refused and done(world) == before
+
+
+def written(kind: str, quote: str, **given: Any) -> str:
+    """A call as a model writes it that can call no tools."""
+    return f"<discord-action>{json.dumps({'type': kind, 'quote': quote, **given})}</discord-action>"
+
+
+class TestAModelWithoutTools:
+    async def test_is_told_of_actions_behind_the_message_and_writes_them(self, start: Start) -> None:
+        async with able(start, tools_enabled=False, actions="poll, pin") as world:
+            world.brain.says(f"Sure.\n{written('poll', ASKED['poll'][0], **POLL)}", "There it is.")
+            await world.says(world.ann, world.general, ASKED["poll"][0])
+            assert "Sure.\nThere it is." in world.shown(world.general)
+            first, second = world.turns()
+            assert first.tools == second.tools == {} and done(world)["poll"] == 1
+            message, _, told = world.prompt.partition("\n\n---\nDiscord Actions:\n")
+            assert message.endswith("make a poll: pizza or pasta?")
+            assert [line[:7] for line in told.splitlines()[1:]] == ["- poll:", "- pin: "]
+            *_, said_, result = second.body["messages"]
+            assert "<discord-action>" in str(said_) and "Done, with an Undo button" in str(result)
+            world.brain.says(written("pin", "pin this message"), "I may not.")
+            await world.says(world.ann, world.general, "what is in the file?")
+            assert "the quotation has to be copied" in str(world.turns()[-1].body["messages"][-1])
+            world.brain.says("It looks like `<discord-action>{}</discord-action>`.")
+            assert "<discord-action>" in await world.says(world.ann, world.general, "how do you do that?")
+            assert done(world)["pin"] == 0
+        async with able(start, tools_enabled=False, actions="none") as world:
+            await world.says(world.ann, world.general, "hello")
+            assert "Discord Actions" not in world.prompt
+
+    async def test_is_found_out_when_its_server_refuses_tools(self, start: Start) -> None:
+        ollama = served("ollama")
+
+        def answer(request: Any) -> Any:
+            if request.tools:
+                return failure(400, "invalid_request_error", "this model does not support tools")
+            if "Done, with an Undo button" in str(request.body["messages"][-1]):
+                return text("There it is.")
+            return text(written("poll", ASKED["poll"][0], **POLL))
+
+        ollama.server.default = answer
+        async with ollama.server, able(start, base_url=None, **ollama.settings()) as world:
+            assert await world.says(world.ann, world.general, ASKED["poll"][0]) == "There it is."
+            assert done(world)["poll"] == 1
