@@ -17,13 +17,13 @@ from discoclaw.bot.access import Access
 from discoclaw.bot.layout import buttons_below
 from discoclaw.bot.links import message_link
 from discoclaw.bot.pressed import USER, Controls, Field, Form, Outcome, Pressed, handed_on, opens_form
-from discoclaw.bot.wire import channel_of, discord_errors
+from discoclaw.bot.wire import can_read, channel_of, discord_errors, member_of, place_of
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGone, ChatUnavailable, Refused
 from discoclaw.core.reminder import Reminder, after
 from discoclaw.core.times import snowflake_at, span
 from discoclaw.core.zones import local
 from discoclaw.reminders import verbs
-from discoclaw.reminders.due import Delivery, Given
+from discoclaw.reminders.due import OLD_MS, Delivery, Given
 from discoclaw.reminders.verbs import LONGEST, NONE, Clock, in_words
 from discoclaw.reminders.when import When, due, words_of_rule
 from discoclaw.show.answer import Answer, Button, Row, Turn, back, message
@@ -34,8 +34,6 @@ log = logging.getLogger(__name__)
 
 LATE_MS: Final = 120_000
 """A reminder that is later than this says so."""
-MOST_LISTED: Final = 20
-"""Reminders in one message; of more, the list has the rest."""
 _ID = r"(?P<id>[0-9a-f]{8})"
 _TOKEN = r"(?P<token>[0-9a-f]{16})"
 SNOOZES: Final = (("10", "10 min"), ("60", "1 hour"), ("1440", "Tomorrow"))
@@ -59,14 +57,14 @@ class Deliverer:
                 )
         except ChatGone:
             return "held"
-        if not await self._access.may_talk(user):
+        if not await self._access.may_talk(user, strict=True):
             return "held"
         why, channel_id = "", one.reminders[0].channel
         if channel_id:
             try:
                 channel = await channel_of(self._client, channel_id)
-                if not await _reads(channel, user):
-                    raise ChatForbidden("they can't read that channel any more")
+                if not (self._access.listens(place_of(channel)) and await _may_use(channel, user)):
+                    raise ChatForbidden("one of us may not use that channel any more")
                 await self._say(channel, one, "")
                 return "sent"
             except ChatUnavailable:
@@ -113,14 +111,12 @@ class Deliverer:
         """The message. Its first line is small print, so that it isn't taken for talk."""
         mention = f"<@{one.user_id}>"
         if len(one.reminders) > 1:
-            lines = [
-                f"- {opening(reminder.text)} ({_when(at)}, {span(one.now_ms - at)} late)"
-                for reminder, at in zip(one.reminders, one.due, strict=True)
-            ]
-            more = len(lines) - MOST_LISTED
-            if more > 0:
-                lines[MOST_LISTED:] = [f"- and {count(more, 'more reminder')}"]
-            head = f"{NOTE}⏰ {count(len(one.reminders), 'reminder')} came due while I was away{why}"
+            lines = []
+            for reminder, at in zip(one.reminders, one.due, strict=True):
+                late = f", {span(one.now_ms - at)} late" if one.now_ms - at > LATE_MS else ""
+                lines.append(f"- {opening(reminder.text, LONGEST)} ({_when(at)}{late})")
+            away = " came due while I was away" if one.now_ms - one.due[0] > OLD_MS else ""
+            head = f"{NOTE}⏰ {count(len(one.reminders), 'reminder')}{away}{why}"
             return _fitting([head, f"{mention} you asked me to remind you of these:", *lines])
         reminder, at = one.reminders[0], one.due[0]
         channel_id, _, message_id = reminder.asked.partition("/")
@@ -164,17 +160,19 @@ def _ids(message: discord.Message) -> list[str]:
     return [str(getattr(one, "custom_id", "")) for one in parts]
 
 
-async def _reads(channel: Any, user: discord.abc.User) -> bool:
-    """Whether a person may read a channel. Raises ChatError."""
+async def _may_use(channel: Any, user: discord.abc.User) -> bool:
+    """Whether a person may read and write in a channel now: we say nothing for them where they may not.
+
+    Raises ChatError.
+    """
     guild: discord.Guild | None = getattr(channel, "guild", None)
     if guild is None:
-        return True
-    try:
-        with discord_errors():
-            member = guild.get_member(user.id) or await guild.fetch_member(user.id)
-    except ChatGone:
+        return getattr(getattr(channel, "recipient", None), "id", None) == user.id
+    if (member := await member_of(guild, user.id)) is None:
         return False
-    return bool(channel.permissions_for(member).view_channel)
+    may = channel.permissions_for(member)
+    writes = may.send_messages_in_threads if isinstance(channel, discord.Thread) else may.send_messages
+    return writes and await can_read(channel, member)
 
 
 def _because(error: ChatError, channel_id: str) -> str:

@@ -11,8 +11,10 @@ rule means, and which moment a `wall` is, is in `discoclaw.reminders.when`. Pure
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from discoclaw.core.event import Event
@@ -79,17 +81,55 @@ def id_in(event: Event) -> str:
     return found if isinstance(found, str) else ""
 
 
+_TEXTS: Final[Mapping[str, re.Pattern[str]]] = {
+    name: re.compile(pattern, re.ASCII | re.DOTALL)
+    for name, pattern in {
+        "id": r"[0-9a-f]{8}",
+        "text": r".{1,2000}",
+        "wall": r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d)?",
+        "channel": r"(?:\d{1,20})?",
+    }.items()
+}
+_ASKED: Final = re.compile(r"\d{1,20}/\d{1,20}", re.ASCII)
+_EVERY = r"(?:;INTERVAL=[1-9]\d{0,2})?"
+_DAY = "(?:MO|TU|WE|TH|FR|SA|SU)"
+_RULES: Final = {
+    "at": re.compile(rf"(?:FREQ=HOURLY{_EVERY})?", re.ASCII),
+    "wall": re.compile(
+        rf"(?:FREQ=DAILY{_EVERY}"
+        rf"|FREQ=WEEKLY{_EVERY};BYDAY={_DAY}(?:,{_DAY})*"
+        rf"|FREQ=MONTHLY{_EVERY};(?:BYDAY=(?:-1|[1-5]){_DAY}|BYMONTHDAY=(?:-1|[1-9]|[12]\d|3[01]))"
+        rf"|FREQ=YEARLY{_EVERY};BYMONTH=(?:[1-9]|1[0-2]);BYMONTHDAY=(?:[1-9]|[12]\d|3[01]))?",
+        re.ASCII,
+    ),
+}
+"""The rules that a reminder may have, by what says when it comes next."""
+
+
 def after(event: Event) -> Reminder | None:
-    """The reminder as an event leaves it; None if it is over, or if we can't read what it says."""
+    """The reminder as an event leaves it; None if it is over, or if we can't read what it says.
+
+    A history may come from elsewhere, and one that made no sense would stop its person's others.
+    """
     body = event.ext.get(EXT)
     if not isinstance(body, Mapping) or body.get("gone"):
         return None
-    texts = {name: body.get(name, "") for name in ("id", "text", "wall", "rule", "channel", "asked")}
+    texts = {name: body.get(name, "") for name in (*_TEXTS, "rule", "asked")}
     at = body.get("at", 0)
     if not all(isinstance(one, str) for one in texts.values()) or not valid_ms(at):
         return None
-    if not texts["id"] or not texts["text"] or bool(texts["wall"]) == bool(at):
+    wall = texts["wall"]
+    if bool(wall) == bool(at) or not _RULES["wall" if wall else "at"].fullmatch(texts["rule"]):
         return None
+    if not all(pattern.fullmatch(texts[name]) for name, pattern in _TEXTS.items()):
+        return None
+    try:
+        if wall and not 1970 <= datetime.fromisoformat(wall).year < 9000:
+            return None
+    except ValueError:
+        return None
+    if not _ASKED.fullmatch(texts["asked"]):
+        texts["asked"] = ""
     said, private, held = (body.get(name) is True for name in ("said", "private", "held"))
     return Reminder(**texts, at=at, said=said, private=private, held=held, event=event.id)
 

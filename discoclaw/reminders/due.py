@@ -18,7 +18,9 @@ Once each, whenever the process is killed:
     4  the claim goes
 
 A claim that is found is one of a run that ended in between: the channel is looked at for its message before
-it is sent again. One process at a time does this (`app/services.Sole`). Knows nothing about Discord.
+it is sent again. So it is for all that is late, since a claim may be lost, and a ledger may be restored that
+doesn't know yet that it was sent. One process at a time does this (`app/services.Sole`). Knows nothing about
+Discord.
 """
 
 import asyncio
@@ -36,6 +38,7 @@ from discoclaw.core.ports import Clock
 from discoclaw.core.purge import Derived, Phase, Purge
 from discoclaw.core.reminder import Reminder
 from discoclaw.core.subject import user_of, user_subject
+from discoclaw.core.text import utf16_length
 from discoclaw.core.zones import zone_of
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursor, Cursors, read_surely
@@ -50,6 +53,14 @@ log = logging.getLogger(__name__)
 
 OLD_MS: Final = 86_400_000
 """Reminders that are later than this come as one message for each place."""
+LATE_MS: Final = 60_000
+"""One that is later than this may have been sent already."""
+MOST_APART: Final = 3
+"""So many that are due at once in one place come as messages of their own; more as one."""
+MOST_TOGETHER: Final = 20
+ROOM: Final = 1_750
+AROUND: Final = 40
+"""How many characters the reminders in one message may have, and what stands around each."""
 LOOK_S: Final = 60.0
 """How often a wait for the next time is looked at, because a wall clock may be put forward."""
 RETRY_S: Final = 15.0
@@ -66,8 +77,8 @@ Given: TypeAlias = Literal["sent", "held"]
 class Delivery:
     """Reminders that are due in one place, as one message. `due` are their times (ms), in the same order.
 
-    `token` is the same for each try. `since` (ms) is when the message may first have been sent, if an earlier
-    run may have done that; else None.
+    `token` is the same for each try. `since` (ms) is when the message may first have been sent, if that may
+    have been done already; else None.
     """
 
     user_id: str
@@ -111,6 +122,8 @@ class Reminding(Derived, Listener):
         self._follower = Follower("reminders", self.look, ledgers=memory.ledgers, cursors=cursors)
         self._worker = self._new_worker()
         self._giving: set[str] = set()
+        self._looking = asyncio.Lock()
+        """Held while it is found out when somebody is next due, so that the newest answer is the last."""
         self._timer: asyncio.TimerHandle | None = None
         self._reached = False
         """Whether Discord can be reached, so that what is due can be given."""
@@ -175,8 +188,9 @@ class Reminding(Derived, Listener):
         user_id = user_of(subject)
         if user_id is None or user_id in self._giving:  # what is being given is looked at afterwards
             return
-        times = [at for _, at in await self._waiting(subject)]
-        await self._set(user_id, min(times, default=None))
+        async with self._looking:
+            times = [at for _, at in await self._waiting(subject)]
+            await self._set(user_id, min(times, default=None))
 
     async def zone_of(self, subject: str) -> tzinfo:
         """The zone by whose clock a person's reminders are due, wherever they are said."""
@@ -259,8 +273,12 @@ class Reminding(Derived, Listener):
                 await self._memory.change(subject, "a reminder was due", done, by=ALL)
         finally:
             self._giving.discard(user_id)
-        waiting = await self._waiting(subject)
-        await self._set(user_id, min((at for _, at in waiting), default=None))
+        async with self._looking:
+            waiting = await self._waiting(subject)
+            at = min((at for _, at in waiting), default=None)
+            if at is not None and at == self._next.get(user_id):
+                self._note(user_id, at)  # a clock was put back, and it is no longer waited for
+            await self._set(user_id, at)
         row = await self._cursors.get(f"{PREFIX}{user_id}")
         if "claim" in row and not _claimed(row, waiting):
             await self._update(user_id, lambda known: {"next": known["next"]} if "next" in known else {})
@@ -278,16 +296,30 @@ class Reminding(Derived, Listener):
             return Delivery(user_id, some, times, now_ms, zone, str(claim["token"]), int(claim["at"]))
         if not batch:
             return None
-        first = batch[0][0]
-        old = [(one, at) for one, at in batch if at < now_ms - OLD_MS and _place(one) == _place(first)]
-        some, times = zip(*(old if len(old) > 1 else batch[:1]), strict=True)
+        some, times = zip(*_together(batch, now_ms), strict=True)
         events = [one.event for one in some]
         token = hashlib.sha256(" ".join([user_id, *events]).encode()).hexdigest()[:16]
         if self._memory.erased_at(subject) != erased_at:
             return None
         new = {"token": token, "events": events, "at": now_ms}
         await self._update(user_id, lambda row: {**row, "claim": new})
-        return Delivery(user_id, some, times, now_ms, zone, token)
+        since = times[0] if times[0] < now_ms - LATE_MS else None
+        return Delivery(user_id, some, times, now_ms, zone, token, since)
+
+
+def _together(batch: Sequence[tuple[Reminder, int]], now_ms: int) -> Sequence[tuple[Reminder, int]]:
+    """Those of the reminders that are due (not empty) which the next message has, as many as it can hold."""
+    here = [pair for pair in batch if _place(pair[0]) == _place(batch[0][0])]
+    old = [pair for pair in here if pair[1] < now_ms - OLD_MS]
+    some, room = list[tuple[Reminder, int]](), ROOM
+    for one, at in old if len(old) > 1 else here if len(here) > MOST_APART else here[:1]:
+        room -= (
+            utf16_length(one.text) + sum(not char.isalnum() for char in one.text) + len(" <t:1700000000:f> ")
+        )
+        if some and (room < 0 or len(some) == MOST_TOGETHER):
+            break
+        some.append((one, at))
+    return some
 
 
 def _claimed(row: Cursor, waiting: Iterable[tuple[Reminder, int]]) -> list[tuple[Reminder, int]]:

@@ -71,8 +71,10 @@ def later(reminder: Reminder, now_ms: int, zone: tzinfo) -> Reminder | None:
         step = _parts(reminder.rule)[1] * HOUR_MS
         passed = max(0, now_ms - reminder.at) // step + 1
         return replace(reminder, at=reminder.at + passed * step)
-    begun = datetime.fromisoformat(reminder.wall)
+    begun, near = datetime.fromisoformat(reminder.wall), (local(now_ms, zone) - timedelta(days=2)).date()
     for day in _days(reminder.rule, begun.date()):
+        if day < near:
+            continue
         wall = _wall(datetime.combine(day, begun.time()))
         if moment(wall, zone) > now_ms:
             return replace(reminder, wall=wall)
