@@ -24,7 +24,6 @@ from discoclaw.core.privacy import DmPrivacy
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip, collapse, speaker
 from discoclaw.core.titles import ShortIds
-from discoclaw.core.view import View
 from discoclaw.core.visible import is_standing
 from discoclaw.core.zones import now, zone_of
 from discoclaw.loops.heard import LEFT, Backlog, Heard, ids_in
@@ -139,34 +138,59 @@ class FactsLoop:
             return False
         waited = set(backlog.waiting)
         branch = self._persona(branches, batch[0])
-        context = self._beside(batch, branch, branches, context, erased_at)
+        # Beside the batch may stand what was said after an erasing, and to the same persona.
+        places = {heard.session_key: heard.place for heard in batch}
+
+        def fits(place: Place, said: Said) -> bool:
+            persona = self._rules.personas.of(place) or branches.head_at(said.sent_at)
+            return said.sent_at > erased_at and persona == branch
+
+        context = {
+            key: [said for said in talk if fits(places[key], said)]
+            for key, talk in context.items()
+            if key in places
+        }
         own = [heard.said for heard in batch]
         traits_welcome = self._traits.welcome(
             user_id, own, [one for talk in context.values() for one in talk]
         )
         may_ask = await self._rules.may_ask(user_id)
-        nearest = await self._nearest(user_id, branch, batch, context)
+        # Private items must not stand beside open talk: a model would repeat them as if said there.
+        private = batch[0].place.private
+        items = (await self._memory.view(subject, branch)).visible(in_dm=private)
+        clues = clues_of(batch, context)
+        nearest = await self._rules.nearest.to(subject, items, clues, private=private)
         known: dict[str, str] = {}
         for key in context:
             known |= names_of(await self._cursors.get(f"people-{key}"))
         # Finding them may take seconds. What was taken back meanwhile is shown to no model.
         context = {key: [said for said in talk if there(key, said)] for key, talk in context.items()}
-        asked = self._asked(await self._memory.view(subject, branch), batch, context, nearest, known)
+        items, reads = (await self._memory.view(subject, branch)).visible(in_dm=private), self._rules.reads()
+        request = asked(
+            to_show(items, nearest, reads),
+            batch,
+            context,
+            known,
+            me=self._me(),
+            now_ms=self._clock(),
+            zone=zone_of(items, self._rules.zone, in_dm=private),
+            reads=reads,
+        )
         changed = partial(backlog.changed, batch)
         unwanted = partial(self._unwanted_since, user_id, batch, erased_at, changed)
-        patch, reads = Patch(), self._rules.reads()
+        patch = Patch()
         if not unwanted():
             patch = await self._model.structured(
                 purpose="extraction",
                 system=rules(reads) + (ASK if may_ask else "") + (RULE if traits_welcome else ""),
-                prompt=asked.prompt,
+                prompt=request.prompt,
                 shape=AskingPatch if may_ask else Patch,
                 max_tokens=share(MAX_TOKENS, reads),
             )
-        shown = self._shown(batch, asked, asks=partial(self._rules.asks_first, user_id), may_ask=may_ask)
+        shown = self._shown(batch, request, asks=partial(self._rules.asks_first, user_id), may_ask=may_ask)
         await self._learn(user_id, branch, patch, batch, shown, unwanted)
         if traits_welcome:
-            shown, ids = self._shown(batch, asked), [heard.said.id for heard in batch]
+            shown, ids = self._shown(batch, request), [heard.said.id for heard in batch]
             await self._traits.learn(user_id, patch, shown, ids, lambda: not unwanted())
         if changed():
             return backlog.once_more()  # with what is left, as it is now
@@ -201,48 +225,6 @@ class FactsLoop:
             return "a message was deleted or edited meanwhile"
         agreed = all(self._consent.may_keep(user_id, heard.said.sent_at) for heard in batch)
         return "" if agreed else "they have opted out meanwhile"
-
-    def _beside(
-        self, batch: Sequence[Heard], branch: str, branches: Branches, context: Context, erased_at: int
-    ) -> Context:
-        """The recent talk that may stand beside a batch: said after an erasing, and to the same persona."""
-        places = {heard.session_key: heard.place for heard in batch}
-
-        def fits(place: Place, said: Said) -> bool:
-            persona = self._rules.personas.of(place) or branches.head_at(said.sent_at)
-            return said.sent_at > erased_at and persona == branch
-
-        return {
-            key: [said for said in talk if fits(places[key], said)]
-            for key, talk in context.items()
-            if key in places
-        }
-
-    async def _nearest(
-        self, user_id: str, branch: str, batch: Sequence[Heard], context: Context
-    ) -> Sequence[str]:
-        """The ids of the items that come near to what was said, nearest first. Raises MemoryFault."""
-        subject, private = user_subject(user_id), batch[0].place.private
-        items = (await self._memory.view(subject, branch)).visible(in_dm=private)
-        clues = clues_of(batch, context)
-        return await self._rules.nearest.to(subject, items, clues, private=private)
-
-    def _asked(
-        self,
-        view: View,
-        batch: Sequence[Heard],
-        context: Context,
-        nearest: Sequence[str],
-        known: Mapping[str, str],
-    ) -> Asked:
-        """The prompt for a batch, in the person's time zone."""
-        # Private items must not stand beside open talk: a model would repeat them as if said there.
-        in_private = batch[0].place.private
-        items = view.visible(in_dm=in_private)
-        zone = zone_of(items, self._rules.zone, in_dm=in_private)
-        reads, me, now = self._rules.reads(), self._me(), self._clock()
-        shown = to_show(items, nearest, reads)
-        return asked(shown, batch, context, known, me=me, now_ms=now, zone=zone, reads=reads)
 
     def _shown(
         self,

@@ -260,7 +260,11 @@ class SummaryLoop:
         generation = await self._rolling.generation(session_key)
         previous, again = await self._previous(session_key, backlog)
         known = await self._known(session_key, batch)
-        talk, previous = await self._talk(session_key, batch, previous)
+        said = [heard.said for heard in batch]
+        before, names = await self._speakers.names(session_key, said, goes_on=bool(previous.summary))
+        zone = await self._rules.zone(session_key)
+        talk = Talk(said, names, shown_names(names, before), self._rules.clock(), zone)
+        previous = replace(previous, summary=renamed(previous.summary, before, names))
         # In threads, because every line is compared with the others.
         changes = news(talk, previous.updated_at)
         revision = await asyncio.to_thread(Revision, previous.summary, changes)
@@ -318,14 +322,6 @@ class SummaryLoop:
         if stored:
             self._rolling.counted(session_key)
         return not waited.isdisjoint(backlog.waiting)
-
-    async def _talk(self, key: str, batch: Sequence[Heard], previous: Rolling) -> tuple[Talk, Rolling]:
-        """The batch as the model reads it, in the conversation's zone; and the summary, with these names."""
-        said = [heard.said for heard in batch]
-        known, names = await self._speakers.names(key, said, goes_on=bool(previous.summary))
-        zone = await self._rules.zone(key)
-        talk = Talk(said, names, shown_names(names, known), self._rules.clock(), zone)
-        return talk, replace(previous, summary=renamed(previous.summary, known, names))
 
     async def _previous(self, session_key: str, backlog: Backlog) -> tuple[Rolling, int]:
         """The summary to go on from, and how often it was purged since it was last stored.
