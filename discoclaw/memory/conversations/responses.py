@@ -163,18 +163,14 @@ class Responses(Derived):
             log.warning("an answer could not be written: %s", error)
 
     def purge(self, purge: Purge, phase: Phase) -> Outcome:
-        if phase == "ram":
-            self._bar(purge)
+        if phase == "ram":  # from now on, no answer from before that rests on it is served or stored
+            if purge.erases:
+                self._kept.drop(purge.subject)
+            if not purge.everything:  # the consent knows that
+                since = self._clock() - self._ttl_ms
+                lately = [one for one in self._taken_back if one.at > since and one != purge]
+                self._taken_back = [*lately, purge]
         return self._purge_disk(purge) if phase == "disk" else None
-
-    def _bar(self, purge: Purge) -> None:
-        """Neither serve nor store an answer from before that rests on what was taken back."""
-        if purge.erases:
-            self._kept.drop(purge.subject)
-        since = self._clock() - self._ttl_ms
-        if not purge.everything:  # the consent knows that
-            lately = [one for one in self._taken_back if one.at > since and one != purge]
-            self._taken_back = [*lately, purge]
 
     async def _purge_disk(self, purge: Purge) -> Purged:
         """Of an erased person everything is removed, with leftovers of killed writers and editors."""

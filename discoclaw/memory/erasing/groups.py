@@ -145,7 +145,7 @@ def _without(content: bytes, user: str) -> bytes:
     kept = [
         (line, record)
         for line, record in _lines(content)
-        if record is not None or (_is_newer(line) and mark not in line)
+        if record is not None or (mark not in line and _is_newer(line))
     ]
     lines = {record.id: line for line, record in kept if record is not None}
     records = [record for _, record in kept if record is not None]
@@ -153,7 +153,9 @@ def _without(content: bytes, user: str) -> bytes:
     newer = [line + b"\n" for line, record in kept if record is None]
     if not any(isinstance(record, Commit) for record in left) and not newer:
         return b""
-    return b"".join([*(_line(record, lines) for record in left), *newer])
+    # An old record keeps its bytes.
+    old = (lines[one.id] + b"\n" if one.id in lines else encode_line(one) for one in left)
+    return b"".join([*old, *newer])
 
 
 def unerased(records: Iterable[Record], erased_at: Callable[[str], int]) -> list[Record]:
@@ -186,11 +188,6 @@ def _is_newer(line: bytes) -> bool:
     except LedgerDamaged:
         return False
     return False
-
-
-def _line(record: Record, lines: dict[str, bytes]) -> bytes:
-    """The line of a record: its original bytes, if it is an old one."""
-    return lines[record.id] + b"\n" if record.id in lines else encode_line(record)
 
 
 # ---------------------------------------------------------------------- which groups name whom

@@ -333,10 +333,21 @@ class Groups(Records[Group]):
     def purge(self, purge: Purge, phase: Phase) -> Outcome:
         if phase == "ram":
             self._hide(purge)
+        elif phase == "disk" and purge.erases:
+            # No file is written until it is done, and the one that is being written is waited for.
+            self._being_erased.add(purge.subject)
+            return self._kept.settled()
         elif phase == "disk":
-            return self._stop_writing(purge) if purge.erases else self._purge_disk(purge)
-        elif purge.erases:
-            self._go_on_writing(purge)
+            return self._purge_disk(purge)
+        elif purge.erases:  # the files are read again, and may be written
+            self._being_erased.discard(purge.subject)
+            self._leaving.discard(purge.user_id)
+            self._kept.outdated()
+            for entry in self._in_ram():
+                entry.told = entry.people = None
+            postponed, self._postponed = self._postponed, set()
+            for group_id in postponed:
+                self._note(group_id)
         else:
             self._taken_back = [one for one in self._taken_back if one.subject != purge.subject]
         return None
@@ -355,22 +366,6 @@ class Groups(Records[Group]):
             self._leaving.add(user_id)
             for entry in self._in_ram():
                 entry.members.pop(user_id, None)
-
-    async def _stop_writing(self, purge: Purge) -> None:
-        """Write no group's file until the erasing is done, and wait for the one that is being written."""
-        self._being_erased.add(purge.subject)
-        await self._kept.settled()
-
-    def _go_on_writing(self, purge: Purge) -> None:
-        """Somebody, or a group, was erased: the files are read again, and may be written."""
-        self._being_erased.discard(purge.subject)
-        self._leaving.discard(purge.user_id)
-        self._kept.outdated()
-        for entry in self._in_ram():
-            entry.told = entry.people = None
-        postponed, self._postponed = self._postponed, set()
-        for group_id in postponed:
-            self._note(group_id)
 
     async def _purge_disk(self, purge: Purge) -> Purged:
         """Remove the items, and write the files now: a run that was killed may have left one as it was."""
