@@ -5,14 +5,14 @@ a way out, and MemoryFault when the disk fails.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any, Final
 
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import Refused
-from discoclaw.core.reminder import Reminder, new_id
+from discoclaw.core.reminder import Reminder, after, did_in, new_id
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.zones import local, minute, own_zone
 from discoclaw.memory.subjects.store import AnyMemory
@@ -84,6 +84,32 @@ async def set_one(
     return await memory.change(subject, "a reminder was set", wish, **how)
 
 
+async def set_before(
+    memory: AnyMemory, subject: str, wanted: Wanted, *, but: Collection[str]
+) -> Reminder | None:
+    """What was set for the same message before, as it is now; None if nothing was, but those of these ids.
+
+    A message may be answered once more, after a kill or by a button. Raises Refused if it came or was
+    deleted since, and MemoryFault.
+    """
+    events = [event for one in (await memory.history(subject)).commits.values() for event in one.events]
+    some = [one for event in events if did_in(event) == "set" and (one := after(event)) is not None]
+    mine = [one for one in some if one.asked == wanted.asked and one.id not in but]
+    when, text = wanted.when, _alike(wanted.text)
+    same = [one for one in mine if _alike(one.text) == text]
+    same += [one for one in mine if When(one.wall, one.at, one.rule) == when]
+    if not same:
+        return None
+    known = (await memory.branches(subject)).reminders.get(same[0].id)
+    if known is None:
+        raise Refused("that reminder was set for this message before, and is over; they have to ask anew")
+    return known
+
+
+def _alike(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
 async def snooze(
     memory: AnyMemory, subject: str, last: Reminder, when: When, origin: Origin, how: Mapping[str, Any]
 ) -> Reminder:
@@ -141,9 +167,9 @@ async def seen(
     def wish(draft: Draft) -> None:
         for one in list(draft.reminders.values()):
             if one.held:
-                after = later(one, now_ms, zone)
-                kept = replace(after, held=False) if after is not None else one
-                draft.remind(kept, origin, "delivered", gone=after is None)
+                then = later(one, now_ms, zone)
+                kept = replace(then, held=False) if then is not None else one
+                draft.remind(kept, origin, "delivered", gone=then is None)
 
     await memory.change(subject, "a reminder was due", wish, **how)
 

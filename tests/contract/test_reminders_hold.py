@@ -11,10 +11,12 @@ from discoclaw.core.item import MANUAL
 from discoclaw.core.reminder import Reminder
 from discoclaw.core.view import EMPTY
 from discoclaw.reminders import when
-from tests.contract.cards import said
+from tests.contract.cards import labels, said
 from tests.contract.test_reminders import DAY_S, HOUR_S, QUIET, later, lists, reminders
 from tests.contract.test_who_may_read_what import deny
+from tests.contract.tools import all_called, called, results
 from tests.contract.world import Start, World
+from tests.servers.messages_api import tool_use
 
 
 async def takes(world: World, *some: Reminder) -> None:
@@ -162,3 +164,45 @@ class TestOnce:
             assert reminders(world.general) == []
             await later(world, 2 * HOUR_S)
             assert reminders(world.general) == [f"<@{world.ann.id}> breathe"]
+
+
+class TestAskedForInTalk:
+    async def test_an_answer_that_is_made_anew_sets_it_once(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            words = "please remind me in 20 minutes to eat"
+            given = {"what": "eat", "when": "in 20 minutes", "quote": words}
+            await called(world, "remind", words=words, **given)
+            answer = next(one for one in world.general.history() if "Again" in labels(one))
+            world.brain.says(tool_use(("toolu_again", "remind", {**given, "what": "Eat."})), "Well.")
+            await world.env.advance_time(60)
+            await world.ann.click(answer, label="Again")
+            await world.settle()
+            assert results(world)[0].startswith("Set already: eat, Thu 2026-01-01 01:20")
+            await later(world, HOUR_S)
+            assert reminders(world.general) == [f"<@{world.ann.id}> eat"]
+
+    async def test_one_message_may_ask_for_several(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            words = "please remind me in 20 minutes to eat and to drink"
+            given = {"when": "in 20 minutes", "quote": words}
+            told = await all_called(
+                world,
+                ("remind", {**given, "what": "eat"}),
+                ("remind", {**given, "what": "drink"}),
+                words=words,
+            )
+            assert [one.partition(",")[0] for one in told] == ["Set: eat", "Set: drink"]
+
+    async def test_one_that_was_taken_back_is_not_set_again(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            words = "please remind me in 20 minutes to eat"
+            given = {"what": "eat", "when": "in 20 minutes", "quote": words}
+            await called(world, "remind", words=words, **given)
+            answer = next(one for one in world.general.history() if "Again" in labels(one))
+            await world.ann.click(world.general.last_message, label="Undo")
+            world.brain.says(tool_use(("toolu_again", "remind", given)), "Well.")
+            await world.ann.click(answer, label="Again")
+            await world.settle()
+            assert results(world)[0].startswith("failed: that reminder was set for this message before")
+            await later(world, HOUR_S)
+            assert reminders(world.general) == []
