@@ -73,13 +73,14 @@ from discoclaw.store.port import CURSORS, ROLLING
 
 commands = typer.Typer()
 
-Format = Literal[Form, "usage"]
+Format = Literal[Form, "usage", "tools"]
 _NAMES: Mapping[Format, str] = {
     "json": "memories.json",
     "markdown": "memories.md",
     "objects": "memories",
     "snapshot": "snapshot.json",
     "usage": "usage.csv",
+    "tools": "tools.json",
 }
 
 
@@ -97,7 +98,7 @@ def export(
     format_: Annotated[
         Format,
         typer.Option(
-            "--format", help="markdown and usage are for reading; the others can be imported again."
+            "--format", help="markdown, usage and tools are for reading; others can be imported again."
         ),
     ] = "json",
     history: Annotated[
@@ -112,9 +113,10 @@ def export(
     """Export everything remembered about one person, including private items (to memories.json).
 
     objects is a folder of events and commits, the whole history. snapshot is a plain list of the present
-    items, for other programs, and usage a table of the calls of models that were for the person. With --all,
-    the result is a file like that of `discoclaw backup` (everybody.tar.gz), which `memory import` adds to
-    another store, for example after changing DISCOCLAW_STORE.
+    items, for other programs; usage is a table of the calls of models that were for the person, and tools
+    what these had tools do in the last thirty days. With --all, the result is a file like that of
+    `discoclaw backup` (everybody.tar.gz), which `memory import` adds to another store, for example after
+    changing DISCOCLAW_STORE.
 
     Example: discoclaw memory export 123456789012345678 --history --output ann.json
     """

@@ -4,6 +4,7 @@ What an export looks like is `memory/exchange`; what erasing does is `memory/era
 """
 
 import asyncio
+from dataclasses import asdict
 from typing import cast
 
 from discoclaw.commands.caller import Caller
@@ -13,11 +14,12 @@ from discoclaw.core.history import History
 from discoclaw.core.purge import ON_RELAYS
 from discoclaw.core.subject import user_of
 from discoclaw.memory.exchange.export import Form, exported
+from discoclaw.memory.people.tool_log import CALLS, log_of
 from discoclaw.memory.subjects.store import Memory
 from discoclaw.show.answer import Answer, Button, File, Reply, message
 from discoclaw.show.usage import as_csv
 from discoclaw.show.words import count, line, memories
-from discoclaw.store.files import read_in_thread
+from discoclaw.store.files import read_in_thread, render_json
 
 FORMATS = {
     "json": "memories.json",
@@ -25,6 +27,7 @@ FORMATS = {
     "objects": "memory.zip",
     "snapshot": "snapshot.json",
     "usage": "usage.csv",
+    "tools": "tools.json",
 }
 """Kinds of export, and the names of their files in Discord."""
 DESTROYED = (
@@ -35,7 +38,7 @@ KEEP_A_COPY = "`!memory export` keeps a copy."
 
 
 async def export(caller: Caller, format: str, history: bool) -> Reply:
-    """A file for the person: their memory in one of the forms, or the calls of models that were for them."""
+    """A file for the person: their memory in one of the forms, or the calls of models or tools for them."""
     if format == "usage":
         own = await caller.calls()
         if not own and caller.terminal:
@@ -48,6 +51,15 @@ async def export(caller: Caller, format: str, history: bool) -> Reply:
             return "No calls of models are written down as yours, so there is nothing to export."
         content = await asyncio.to_thread(as_csv, own)
         what, held, of = "Your usage", count(len(own), "call"), ""
+    elif format == "tools":
+        if caller.memory_off:
+            raise Refused(caller.memory_off)
+        assert isinstance(caller.memory, Memory)  # it is on
+        done = await read_in_thread(CALLS.read, log_of(caller.memory.disk, caller.subject))
+        if not done and not caller.terminal:
+            return "No calls of tools were written down for you lately, so there is nothing to export."
+        content = render_json([asdict(one) for one in done])
+        what, held, of = "What tools did for you", count(len(done), "call"), f" of {caller.subject}"
     else:
         if caller.memory_off:
             raise Refused(caller.memory_off)

@@ -543,7 +543,7 @@ DATA = (
         (
             Param(
                 "format",
-                "For import, for reading, every object, a list for programs, or what models did for you",
+                "For import, for reading, every object, a list for programs; what models or tools did",
                 "choice",
                 default="json",
                 choices=tuple(data.FORMATS),

@@ -170,6 +170,13 @@ class TestSomebodyWhoAsks:
         async with able(start) as world:
             await asks(world, "poll")
             await asks(world, "pin", "hello everybody here")
+            await world.says(world.ann, world.general, "!memory export tools")
+            (file,) = world.ann_dm.last_message.attachments
+            exported = json.loads(world.env.backend.cdn.get(file.url))
+            assert [(one["tool"], one["ok"]) for one in exported] == [
+                ("discord_poll", True),
+                ("discord_pin", False),
+            ]
             await world.stop()
             log = (world.data / "memory" / "tools" / f"user-{world.ann.id}.jsonl").read_text()
             did, refused = log.splitlines()
