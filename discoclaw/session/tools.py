@@ -530,10 +530,9 @@ async def remind(context: ToolContext, wanted: Remind) -> str:
         private=origin.private or not here,
     )
     now_set = [offer.reminder_id for offer in context.offers if isinstance(offer, ReminderOffer)]
-    one = await reminders.set_before(context.memory, speaker.subject, asked, but=now_set)
-    done = "Set" if one is None else "Set already"
-    if one is None:
-        one = await reminders.set_one(context.memory, speaker.subject, asked, origin, how)
+    before = await reminders.set_before(context.memory, speaker.subject, asked, but=now_set)
+    done = "Set" if before is None else "Set already"
+    one = before or await reminders.set_one(context.memory, speaker.subject, asked, origin, how)
     told = reminders.set_words(one, clock, in_private=speaker.in_dm or bool(here))
     context.offers = [*context.offers, ReminderOffer(speaker.user_id, one.id, told)]
     return f"{done}: {one.text}, {reminders.for_model(one, clock)} [{one.id}]."
