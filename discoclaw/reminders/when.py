@@ -181,7 +181,7 @@ _PATTERNS: Final = [
     re.compile(rf"(?:{pattern})(?= |$)")
     for pattern in (
         r"(?P<skip>on|the|,|of the|here)",
-        r"in half (?P<half>1) hour",
+        r"in (?P<half>half 1|1 half) hour",
         rf"in (?P<delay>\d{{1,5}} (?:{_UNIT})(?: (?:and )?\d{{1,5}} (?:{_UNIT}))*)",
         rf"every (?P<nth>{_ORDINAL}) (?P<nth_day>{_WEEKDAY}|day)(?: of(?: the| every)? month)?",
         r"every(?: (?P<months>\d{1,3}))? months? on (?:the|day) "
@@ -200,18 +200,21 @@ _PATTERNS: Final = [
         r"(?P<word>today|tomorrow|overmorrow)",
         rf"(?:(?P<next>next|this) )?(?P<weekday>{_WEEKDAY})",
         r"next (?P<next_unit>week|month|year)",
-        r"(?:at )?(?P<hour>\d{1,2})[:.](?P<minute>\d\d)(?: ?(?P<half_day>am|pm))?(?: o'clock)?",
+        r"(?:at )?(?P<hour>\d{1,2})[:.](?P<minute>\d\d)(?::\d\d)?(?: ?(?P<half_day>am|pm))?(?: o'clock)?",
         r"(?:at )?(?P<hour2>\d{1,2}) ?(?P<half_day2>am|pm)",
         r"(?:at )?(?P<hour3>\d{1,2}) o'clock",
         r"at (?P<hour4>\d{1,2})",
-        r"(?:at |of the |in the )?(?P<named>noon|midnight|morning|afternoon|evening)",
+        r"(?:at |of the |in the |this )?(?P<named>noon|midnight|morning|afternoon|evening)",
     )
 ]
+_HOUR: Final = re.compile(r"(?P<hour>\d{1,2})$")
 
 
 def read(text: str, now_ms: int, zone: tzinfo) -> When:
     """What people type as a time, for somebody in a zone. Raises Refused if it can't be read, or is over."""
-    found = _read(text, now_ms, zone)
+    found = _read(text, now_ms, zone, bare=True)
+    if found is None and text.strip()[:1].isdigit():
+        found = _read(f"in {text}", now_ms, zone)
     if found is None:
         raise Refused(f"I can't read {text.strip()[:80]!r} as a time; try {EXAMPLES}")
     return found
@@ -224,28 +227,41 @@ def split(text: str, now_ms: int, zone: tzinfo) -> tuple[When, str]:
 
 
 def divided(text: str, now_ms: int, zone: tzinfo) -> tuple[str, str]:
-    """The words for a time at the beginning or the end of a request, and the rest. Raises Refused.
+    """The words for a time at the beginning or the end of a request, or both, and the rest. Raises Refused.
 
-    "in 20 minutes to call Ann", "call Ann tomorrow at 9", "am Freitag um 9 an den Zahnarzt".
+    "in 20 minutes to call Ann", "call Ann tomorrow at 9", "on Friday call Ann at 9", "am Freitag um 9 an den
+    Zahnarzt". Two times that make none together are refused, as what may be one is ("tomorrow 7 …").
     """
     words = text.split()
-    for size in range(min(len(words) - 1, 14), 0, -1):
-        for when, what in ((words[:size], words[size:]), (words[-size:], words[:-size])):
-            if _read(" ".join(when), now_ms, zone) is not None:
-                rest = " ".join(what)
-                return " ".join(when), _CONNECTS.sub("", rest).strip(" ,:") or rest
-    raise Refused(f"I can't find a time in that; try {EXAMPLES}, and then what to remind you of")
+    sizes = range(min(len(words) - 1, 14), 0, -1)
+    front = next((size for size in sizes if _read(" ".join(words[:size]), now_ms, zone)), 0)
+    back = next((size for size in sizes if _read(" ".join(words[-size:]), now_ms, zone, bare=size > 1)), 0)
+    if not front and not back:
+        raise Refused(f"I can't find a time in that; try {EXAMPLES}, and then what to remind you of")
+    begin, what, end = words[:front], words[front : len(words) - back], words[len(words) - back :]
+    when = " ".join([*begin, *end])
+    if not what:
+        raise Refused("say what I should remind you of, too")
+    if front and back and _read(when, now_ms, zone, bare=True) is None:
+        raise Refused(f"I find two times in that; name one, as in {EXAMPLES}")
+    if front and not back and re.fullmatch(r"\d\d?", what[0]) and _read(f"{when} at {what[0]}", now_ms, zone):
+        raise Refused(f"if that is a time, write `at {what[0]}`; if not, begin with what to remind you of")
+    rest = " ".join(what)
+    return when, _CONNECTS.sub("", rest).strip(" ,:") or rest
 
 
 _CONNECTS = re.compile(r"^(?:to|that|about|of|daran|an|dass|zu)\b[,:]? *", re.IGNORECASE)
 
 
-def _read(text: str, now_ms: int, zone: tzinfo) -> When | None:
+def _read(text: str, now_ms: int, zone: tzinfo, *, bare: bool = False) -> When | None:
+    """What a text says, if it says nothing but a time. `bare`: a number at its end is the hour."""
     now, said = local(now_ms, zone).replace(tzinfo=None), dict[str, str]()
     rest = _plain(text)
     while rest:
         fits = (pattern.match(rest) for pattern in _PATTERNS)
         match = next((one for one in fits if one is not None), None)
+        if match is None:
+            match = _HOUR.match(rest) if bare else None
         if match is None:
             return None
         new = {name.rstrip("0123456789"): one for name, one in match.groupdict().items() if one}
@@ -262,11 +278,17 @@ def _read(text: str, now_ms: int, zone: tzinfo) -> When | None:
 
 def _plain(text: str) -> str:
     """A text in the words of the patterns."""
-    text = re.sub(r"(?<=\d)t(?=\d\d:)", " ", text.lower().strip().rstrip(".!?"))
+    text = re.sub(r"(?<=\d)t(?=\d\d:)", " ", text.lower().strip().rstrip("!?:,"))
+    if not re.search(r"(?<!at )(?<!um )\b\d{1,2}\.(?:0?[1-9]|1[0-2])\.$", text):  # a date, not 1:12
+        text = text.rstrip(".")
+    text = re.sub(r"\b([ap])\. ?m\b\.?", r"\1m", text)
+    text = re.sub(r"\bin (\d+) ?h ?(\d\d?)m?$", r"in \1 h \2 m", text)
+    text = re.sub(r"(?<![\w:.])(\d+)(h|hrs?|m|mins?|d|w)(?=\d|\b)", r"\1 \2 ", text)
     words = re.sub(r",", " , ", text.replace("’", "'")).split()
     english, german = _words()
     known = {**english, **german} if any(one in german and one != "am" for one in words) else english
     plain = " ".join(known.get(word, word) for word in words)
+    plain = plain.replace("day after tomorrow", "overmorrow")
     # "am Abend", and "jeden Morgen", which isn't "every tomorrow".
     return re.sub(r"\bon (?=morning|afternoon|evening)", "", plain.replace("every tomorrow", "every morning"))
 
@@ -286,13 +308,14 @@ def _words() -> tuple[Mapping[str, str], Mapping[str, str]]:
 def _made(said: dict[str, str], now: datetime, now_ms: int, zone: tzinfo) -> When | None:
     """What was said as a time. None if it makes no sense; Refused if it is over."""
     clock = _clock(said)
+    dates = said.keys() & {"iso", "day", "word", "weekday", "next_unit"}
     if {"delay", "half"} & said.keys():
-        return _delayed(said, clock, now, now_ms)
+        return None if dates else _delayed(said, clock, now, now_ms)
     if rule := _rule(said, now):
         if rule.startswith("FREQ=HOURLY"):
             step = _parts(rule)[1] * HOUR_MS
             return None if clock is not None else When(at=now_ms + step, rule=rule)
-        if {"iso", "day", "word", "weekday"} & said.keys():
+        if said.keys() & dates:  # but the day of "every week on Monday", which is part of the rule
             return None
         once = re.sub(r";INTERVAL=\d+", "", rule)
         for day in _days(once, now.date() - timedelta(days=1)):
@@ -301,8 +324,10 @@ def _made(said: dict[str, str], now: datetime, now_ms: int, zone: tzinfo) -> Whe
                 return When(wall=_wall(that_day), rule=rule)
         return None
     first = _first(said, clock, now, now_ms, zone)
-    if first is None:
+    if first is None or len(dates - {"weekday"}) > 1:
         return None
+    if "weekday" in said and _DAYS[first.weekday()].lower() != said["weekday"]:
+        return None  # "Wednesday 26 November", which is a Thursday
     wall = _wall(first)
     if moment(wall, zone) <= now_ms:
         raise Refused(f"{wall.replace('T', ' ')} is over already; name a time that is still to come")
@@ -423,6 +448,9 @@ def _first(
         return datetime.combine(today + timedelta(days=ahead), at)
     if "next_unit" in said:
         unit = said["next_unit"]
+        if unit == "week" and "weekday" in said:
+            ahead = [one.lower() for one in _DAYS].index(said["weekday"]) - today.weekday() + 7
+            return datetime.combine(today + timedelta(days=ahead), at)
         day = today + timedelta(weeks=1) if unit == "week" else _ahead(today, 1 if unit == "month" else 12)
         return datetime.combine(day, at)
     if "weekday" in said:

@@ -45,6 +45,17 @@ ONCE = {
     "heute Abend um 8": "2026-11-28T20:00",
     "am 24. Dezember": "2026-12-24T09:00",
     "3.12. um 10": "2026-12-03T10:00",
+    "3.12.": "2026-12-03T09:00",
+    "tomorrow 7": "2026-11-29T07:00",
+    "friday 9": "2026-12-04T09:00",
+    "9": "2026-11-29T09:00",
+    "tmr at seven": "2026-11-29T07:00",
+    "tomorrow at 6 p.m.": "2026-11-29T18:00",
+    "this evening": "2026-11-28T19:00",
+    "the day after tomorrow at 9": "2026-11-30T09:00",
+    "next week on Monday": "2026-11-30T09:00",
+    "2026-12-03 14:00:00": "2026-12-03T14:00",
+    "Thursday 3 December": "2026-12-03T09:00",
 }
 DELAYS = {
     "in 20 minutes": 20,
@@ -54,6 +65,14 @@ DELAYS = {
     "in 2 hours and 30 minutes": 150,
     "in 20 Minuten": 20,
     "in einer Stunde": 60,
+    "in einer halben Stunde": 30,
+    "in 2h": 120,
+    "2h": 120,
+    "in 90m": 90,
+    "in 1h30": 90,
+    "in 1h30m": 90,
+    "20min": 20,
+    "in fifteen minutes": 15,
 }
 RULES = {
     "every last Monday of the month": "every last Monday of the month at 09:00",
@@ -95,7 +114,8 @@ class TestWhatPeopleType:
     @pytest.mark.parametrize(
         "typed",
         ["", "gibberish", "at 25", "13pm", "31 june", "at 9 at 10", "in 0 minutes", "friday every day",
-         "2020-01-01", "yesterday", "every 30 minutes", "every 0 days", "tomorrow maybe", "in 99999 years"],
+         "2020-01-01", "yesterday", "every 30 minutes", "every 0 days", "tomorrow maybe", "in 99999 years",
+         "Wednesday 3 December", "in 20 minutes on friday", "tomorrow 2026-12-01", "every day next week"],
     )  # fmt: skip
     def test_that_makes_no_sense_is_refused_with_a_way_out(self, typed: str) -> None:
         with pytest.raises(Refused, match=r"try `tomorrow at 9`|name an? |give me|longer time"):
@@ -109,8 +129,23 @@ class TestWhatPeopleType:
             ("to water the plants every day at 8", "water the plants"),
             ("tomorrow buy 3 apples", "buy 3 apples"),
             ("am Freitag um 9 an den Zahnarzt", "den Zahnarzt"),
+            ("tomorrow: buy milk", "buy milk"),
+            ("in 2h check the oven", "check the oven"),
         ):
             assert split(typed, NOW, BERLIN)[1] == what
+
+    def test_may_have_its_day_at_one_end_and_its_hour_at_the_other(self) -> None:
+        for typed, wall, what in (
+            ("on Friday to call the dentist at 10", "2026-12-04T10:00", "call the dentist"),
+            ("every monday take the trash out at 7", "2026-11-30T07:00", "take the trash out"),
+        ):
+            found, rest = split(typed, NOW, BERLIN)
+            assert (found.wall, rest) == (wall, what)
+
+    @pytest.mark.parametrize("typed", ["mon cheri tomorrow", "tomorrow 7 call mum", "tomorrow at 9"])
+    def test_that_may_be_read_in_two_ways_is_asked_about(self, typed: str) -> None:
+        with pytest.raises(Refused, match=r"two times|write `at 7`|what I should remind"):
+            split(typed, NOW, BERLIN)
 
     @given(text=st.text(max_size=60))
     def test_whatever_it_is_is_read_or_refused(self, text: str) -> None:
