@@ -166,6 +166,7 @@ async def make(into: Path) -> None:
             await until(tab, "'ready' in document.body.dataset")
             await moving(tab, into / "demo.gif")
             await cards(tab, into)
+            await reminders(tab, into / "reminders.png")
             await history(tab, into / "graph.png")
             await actions(tab, into / "actions.png")
             await admin(tab, into / "page.png")
@@ -220,6 +221,18 @@ async def actions(tab: Tab, path: Path) -> None:
     for text in ("make a poll: pizza or pasta?", "post in #general: dinner is at eight"):
         await say(tab, text, "Done.")
         await asyncio.sleep(1.5)
+    (await pictured(tab)).quantize(128).save(path, optimize=True)
+
+
+async def reminders(tab: Tab, path: Path) -> None:
+    """Two reminders that are asked for in talk, and the one that comes a minute later."""
+    await tab.size(620, 860)
+    await say(tab, "remind me every last Monday of the month at 10 to pay the rent", "(UTC)")
+    await asyncio.sleep(1)
+    await say(tab, "remind me in 1 minute here to take the tea out", "take the tea out")
+    await asyncio.sleep(60)
+    await until(tab, f"{ANSWERS}.at(-1).innerText.includes('My reminders')")
+    await asyncio.sleep(1)
     (await pictured(tab)).quantize(128).save(path, optimize=True)
 
 
