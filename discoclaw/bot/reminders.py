@@ -7,7 +7,7 @@ found that an earlier run had sent before it was killed.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -198,13 +198,17 @@ def confirmed(user_id: str, one: Reminder, clock: Clock, *, in_private: bool, no
     return message(text, [Button(f"unremind:{user_id}:{one.id}", "Undo")])
 
 
+def in_order(some: Iterable[Reminder], clock: Clock) -> list[Reminder]:
+    """The next first; those that could not be sent come before."""
+    return sorted(some, key=lambda one: (not one.held, due(one, clock.zone), one.id))
+
+
 def card(
     client: discord.Client, user_id: str, some: Sequence[Reminder], clock: Clock, *, page: int
 ) -> Answer:
-    """All reminders of a person, the next first; those that could not be sent come before."""
-    ordered = sorted(some, key=lambda one: (not one.held, due(one, clock.zone), one.id))
+    """All reminders of a person, which are `in_order`."""
     rows = []
-    for one in ordered:
+    for one in some:
         channel_id, _, message_id = one.asked.partition("/")
         link = message_link(client, channel_id, message_id) if message_id else ""
         when = (

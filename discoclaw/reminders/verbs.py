@@ -158,15 +158,21 @@ async def delete(
 
 
 async def seen(
-    memory: AnyMemory, subject: str, now_ms: int, zone: tzinfo, origin: Origin, how: Mapping[str, Any]
+    memory: AnyMemory,
+    subject: str,
+    ids: Collection[str],
+    now_ms: int,
+    zone: tzinfo,
+    origin: Origin,
+    how: Mapping[str, Any],
 ) -> None:
-    """Note that a person has seen the reminders that could not be sent to them."""
-    if not any(one.held for one in (await memory.branches(subject)).reminders.values()):
+    """Note that a person has seen these of the reminders that could not be sent to them."""
+    if not ids:
         return
 
     def wish(draft: Draft) -> None:
         for one in list(draft.reminders.values()):
-            if one.held:
+            if one.held and one.id in ids:
                 then = later(one, now_ms, zone)
                 kept = replace(then, held=False) if then is not None else one
                 draft.remind(kept, origin, "delivered", gone=then is None)

@@ -206,3 +206,17 @@ class TestAskedForInTalk:
             assert results(world)[0].startswith("failed: that reminder was set for this message before")
             await later(world, HOUR_S)
             assert reminders(world.general) == []
+
+
+class TestWhatCouldNotBeSent:
+    async def test_waits_until_the_page_that_has_it_was_shown(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            at = round(world.env.now().timestamp() * 1000) + 1000
+            some = (
+                Reminder(f"{one:08x}", f"thing {one};", at=at, private=True, held=True) for one in range(30)
+            )
+            await takes(world, *some)
+            shown = ""
+            while "None. Try" not in (page := said(await lists(world))):
+                shown += page
+            assert [one for one in range(30) if f"thing {one};" not in shown] == []

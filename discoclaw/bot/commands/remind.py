@@ -3,7 +3,7 @@
 from typing import Literal
 
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.reminders import card, confirmed, line_of
+from discoclaw.bot.reminders import card, confirmed, in_order, line_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.reminder import Reminder
 from discoclaw.reminders import verbs
@@ -37,13 +37,16 @@ async def me(call: Call, when: str, what: str, where: Where | None) -> Reply:
 
 
 async def listed(call: Call) -> Answer:
-    """All that are still to come, the next first. Those that could not be sent count as seen now."""
+    """All that are still to come, the next first. Of those that could not be sent, the page's count as seen."""
     clock = await _clock(call)
-    reminders = (await call.memory.branches(call.subject)).reminders
-    answer = card(call.client, call.user_id, list(reminders.values()), clock, page=call.page)
+    reminders = in_order((await call.memory.branches(call.subject)).reminders.values(), clock)
+    answer = card(call.client, call.user_id, reminders, clock, page=call.page)
     if call.in_private:
+        page, _, rows = answer.shown()
+        first = sum(map(len, answer.pages()[: page - 1]))
+        held = {one.id for one in reminders[first : first + len(rows)] if one.held}
         now_ms, origin = call.asked_at, call.origin()
-        await verbs.seen(call.memory, call.subject, now_ms, clock.zone, origin, call.metadata)
+        await verbs.seen(call.memory, call.subject, held, now_ms, clock.zone, origin, call.metadata)
     return answer
 
 
