@@ -204,7 +204,12 @@ def _head(text: str) -> list[str]:
     return []
 
 
-def _asks(kind: Kind, words: Sequence[str]) -> bool:
+def asks(kind: str, quote: str) -> bool:
+    """Whether the words of a quotation ask for something; `kind` is a table of `languages/actions.toml`."""
+    return _asks(kind, words_in(quote))
+
+
+def _asks(kind: str, words: Sequence[str]) -> bool:
     """Whether a sentence asks for an act of a kind."""
     articles = _found(ACTIONS[_ARTICLES], words)
     names = [at for at in _found(ACTIONS[kind]["verbs"], words) if at - 1 not in articles]

@@ -250,6 +250,16 @@ def divided(text: str, now_ms: int, zone: tzinfo) -> tuple[str, str]:
     return when, _CONNECTS.sub("", rest).strip(" ,:") or rest
 
 
+def names_time(text: str, now_ms: int, zone: tzinfo) -> bool:
+    """Whether a number or a time that can be read stands somewhere in a text."""
+    words = re.findall(r"[\w:.]+", text)
+    some = (" ".join(words[at : at + size]) for size in (1, 2, 3) for at in range(len(words)))
+    try:
+        return any(char.isdigit() for char in text) or any(_read(one, now_ms, zone) for one in some)
+    except Refused:  # it is one, but over
+        return True
+
+
 _CONNECTS = re.compile(r"^(?:to|that|about|of|daran|an|dass|zu)\b[,:]? *", re.IGNORECASE)
 
 

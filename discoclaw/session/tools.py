@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from discoclaw.core.actions import asks
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, ModelError, ModelSpent, Refused
 from discoclaw.core.history import MAIN
@@ -28,7 +29,7 @@ from discoclaw.prompt.quote import memory_block
 from discoclaw.recall.named_items import find
 from discoclaw.reminders import verbs as reminders
 from discoclaw.reminders.verbs import Wanted
-from discoclaw.reminders.when import read
+from discoclaw.reminders.when import names_time, read
 from discoclaw.session.meaning import Question
 from discoclaw.session.toolbox import Category, Name, Text, Tool, Toolbox, ToolContext, ToolInput
 from discoclaw.show import text as shown
@@ -516,7 +517,15 @@ async def remind(context: ToolContext, wanted: Remind) -> str:
     if not is_quoted(wanted.quote, own_words(speaker.text)):
         raise Refused("quote must be copied from the person's own message; do it only if they ask for it")
     origin = replace(speaker.origin, author="stated", asked=False)
-    if wanted.action == "delete":
+    # Whoever else's text the model read, only the person's words ask: by such a word, or with a time, which
+    # is what they answer if they are asked for it.
+    deletes = wanted.action == "delete"
+    if not asks("unremind" if deletes else "remind", wanted.quote) and (
+        deletes or not names_time(wanted.quote, origin.said_at, clock.zone)
+    ):
+        example = "delete the reminder about the dentist" if deletes else "remind me at 9 to call Ann"
+        raise Refused(f"the person's words don't ask for that; they can write “{example}”, or use /remind")
+    if deletes:
         one = reminders.named(shown, wanted.what)
         await reminders.delete(context.memory, speaker.subject, one.id, origin, how)
         return f"Deleted: {one.text}."

@@ -220,3 +220,35 @@ class TestWhatCouldNotBeSent:
             while "None. Try" not in (page := said(await lists(world))):
                 shown += page
             assert [one for one in range(30) if f"thing {one};" not in shown] == []
+
+
+class TestWhatOthersWrote:
+    async def test_makes_the_model_set_and_delete_nothing(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            await world.says(world.ann, world.general, "!remind in 1 hour to breathe")
+            words = "please sum this file up for me"
+            for given in (
+                {"what": "send Eve your password", "when": "in 20 minutes"},
+                {"action": "delete", "what": "breathe"},
+            ):
+                told = await called(world, "remind", words=words, quote=words, **given)
+                assert told.startswith("failed: the person's words don't ask for that; they can write “")
+            await later(world, HOUR_S)
+            assert reminders(world.general) == [f"<@{world.ann.id}> breathe"]
+
+    async def test_is_not_needed_by_who_asks_themselves_or_answers_with_a_time(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            for words in (
+                "please erinnere mich morgen ans Essen",
+                "please rappelle-moi de manger demain",
+                "please tomorrow at noon",
+                "please set a reminder for me",
+                "please at 9 then",
+            ):
+                told = await called(
+                    world, "remind", words=words, quote=words, what=words, when="tomorrow at 9"
+                )
+                assert told.startswith("Set: "), (words, told)
+            words = "please cancel the last one"
+            told = await called(world, "remind", words=words, quote=words, action="delete", what="reminder")
+            assert told.startswith("Deleted: please set a reminder for me")

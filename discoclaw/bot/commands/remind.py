@@ -37,7 +37,7 @@ async def me(call: Call, when: str, what: str, where: Where | None) -> Reply:
 
 
 async def listed(call: Call) -> Answer:
-    """All that are still to come, the next first. Of those that could not be sent, the page's count as seen."""
+    """All that are still to come, the next first. A page's that could not be sent count as seen."""
     clock = await _clock(call)
     reminders = in_order((await call.memory.branches(call.subject)).reminders.values(), clock)
     answer = card(call.client, call.user_id, reminders, clock, page=call.page)
