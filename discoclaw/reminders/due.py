@@ -121,6 +121,8 @@ class Reminding(Derived, Listener):
         """The same as a heap, with times that no longer count."""
         self._follower = Follower("reminders", self.look, ledgers=memory.ledgers, cursors=cursors)
         self._worker = self._new_worker()
+        self._unsaved: set[str] = set()
+        """Whose time the disk refused."""
         self._giving: set[str] = set()
         self._looking = asyncio.Lock()
         """Held while it is found out when somebody is next due, so that the newest answer is the last."""
@@ -206,7 +208,7 @@ class Reminding(Derived, Listener):
         return sorted(found, key=lambda pair: (pair[1], pair[0].id))
 
     async def _set(self, user_id: str, at: int | None) -> None:
-        if self._next.get(user_id) == at:
+        if self._next.get(user_id) == at and user_id not in self._unsaved:
             return
         known = len(self._next)
         self._next.pop(user_id, None)
@@ -214,7 +216,9 @@ class Reminding(Derived, Listener):
             await self._cursors.remove([f"{PREFIX}{user_id}"])
         else:
             self._note(user_id, at)
+            self._unsaved.add(user_id)
             await self._update(user_id, lambda row: {**row, "next": at})
+        self._unsaved.discard(user_id)
         if len(self._next) != known:
             await self._cursors.put(ALL, {"people": len(self._next), "zone": str(self._zone)})
 

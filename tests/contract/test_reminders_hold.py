@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.item import MANUAL
 from discoclaw.core.reminder import Reminder
 from discoclaw.core.view import EMPTY
+from discoclaw.memory.cursors import Cursors
 from discoclaw.reminders import when
 from tests.contract.cards import labels, said
 from tests.contract.test_reminders import DAY_S, HOUR_S, QUIET, later, lists, reminders
@@ -163,6 +165,29 @@ class TestOnce:
             await later(world, 600)
             assert reminders(world.general) == []
             await later(world, 2 * HOUR_S)
+            assert reminders(world.general) == [f"<@{world.ann.id}> breathe"]
+
+    async def test_on_time_though_the_disk_refused_when_that_is(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with start(**QUIET) as world:
+            await world.says(world.ann, world.general, "!remind in 5 hours to eat")
+            await world.settle()
+            update, refused = Cursors.update, list[str]()
+
+            async def refuse(cursors: Cursors, name: str, change: Any) -> bool:
+                if name.startswith("reminder-") and not refused:
+                    refused.append(name)
+                    return False
+                return await update(cursors, name, change)
+
+            monkeypatch.setattr(Cursors, "update", refuse)
+            await world.says(world.ann, world.general, "!remind in 1 hour to breathe")
+            await world.settle()
+            assert refused
+            await later(world, 120)
+            await world.restart()
+            await later(world, HOUR_S)
             assert reminders(world.general) == [f"<@{world.ann.id}> breathe"]
 
 
