@@ -115,7 +115,7 @@ def unsay(draft: Draft, messages: Mapping[str, Unsaid], origin: Origin) -> int:
     for waiting in list(draft.reminders.values()):
         channel, _, message = waiting.asked.partition("/")
         one = messages.get(message) if waiting.said else None
-        if one is not None and not one.still_says(waiting.text):
+        if one is not None and one.deleted:  # who corrects a word is answered no second time
             because = replace(origin, source=Source("discord", channel, message), asked=True)
             draft.remind(waiting, because, "unsaid", gone=True)
             count += 1

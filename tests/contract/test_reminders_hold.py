@@ -206,6 +206,17 @@ class TestAskedForInTalk:
             await later(world, HOUR_S)
             assert reminders(world.general) == [f"<@{world.ann.id}> eat"]
 
+    async def test_it_stays_if_its_message_is_corrected(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            words = "please remind me in 20 minutes to call the dentsit"
+            given = {"what": "call the dentsit", "when": "in 20 minutes", "quote": words}
+            await called(world, "remind", words=words, **given)
+            asked = next(one for one in world.general.history() if one.content == words)
+            await world.ann.edit(asked, words.replace("dentsit", "dentist"))
+            await world.settle()
+            await later(world, HOUR_S)
+            assert reminders(world.general) == [f"<@{world.ann.id}> call the dentsit"]
+
     async def test_one_message_may_ask_for_several(self, start: Start) -> None:
         async with start(**QUIET) as world:
             words = "please remind me in 20 minutes to eat and to drink"
