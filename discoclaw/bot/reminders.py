@@ -36,6 +36,7 @@ LATE_MS: Final = 120_000
 """A reminder that is later than this says so."""
 _ID = r"(?P<id>[0-9a-f]{8})"
 _TOKEN = r"(?P<token>[0-9a-f]{16})"
+GONE: Final = " (here, because the channel is gone)"
 SNOOZES: Final = (("10", "10 min"), ("60", "1 hour"), ("1440", "Tomorrow"))
 
 CONTROLS = Controls()
@@ -120,7 +121,7 @@ class Deliverer:
             return _fitting([head, f"{mention} you asked me to remind you of these:", *lines])
         reminder, at = one.reminders[0], one.due[0]
         channel_id, _, message_id = reminder.asked.partition("/")
-        link = message_link(self._client, channel_id, message_id) if message_id else ""
+        link = message_link(self._client, channel_id, message_id) if message_id and why != GONE else ""
         about = [f"⏰ reminder{why}"]
         about += [f"[where you asked for it]({link})"] if link else []
         about += [words_of_rule(reminder)] if reminder.rule else []
@@ -178,7 +179,7 @@ async def _may_use(channel: Any, user: discord.abc.User) -> bool:
 def _because(error: ChatError, channel_id: str) -> str:
     """Why a reminder doesn't come where it was asked for, as the end of a line."""
     if isinstance(error, ChatGone):
-        return " (here, because the channel is gone)"
+        return GONE
     if isinstance(error, ChatBlocked):
         return f" (here, because the server's AutoMod blocked it in <#{channel_id}>)"
     return f" (here, because one of us can't use <#{channel_id}> any more)"

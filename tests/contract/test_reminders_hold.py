@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
+import discord
 import pytest
 
 from discoclaw.core.draft import Draft, Origin
@@ -15,7 +16,7 @@ from discoclaw.memory.cursors import Cursors
 from discoclaw.reminders import when
 from tests.contract.cards import labels, said
 from tests.contract.test_reminders import DAY_S, HOUR_S, QUIET, later, lists, reminders
-from tests.contract.test_who_may_read_what import deny
+from tests.contract.test_who_may_read_what import deny, thread
 from tests.contract.tools import all_called, called, results
 from tests.contract.world import Start, World
 from tests.servers.messages_api import tool_use
@@ -43,6 +44,28 @@ class TestWhoMayNotUseTheChannelAnyMore:
             await deny(world, world.dev, world.ann, **rights)
             await later(world, HOUR_S)
             assert reminders(world.dev) == []
+            assert reminders(world.ann_dm) == [f"<@{world.ann.id}> breathe"]
+
+    async def test_gets_no_dead_link_if_the_channel_is_gone(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            await world.says(world.ann, world.dev, "!remind in 1 hour to breathe")
+            world.env.backend.delete_channel(world.dev.id)
+            await later(world, HOUR_S)
+            assert said(world.ann_dm.last_message) == (
+                f"-# ⏰ reminder (here, because the channel is gone)\n<@{world.ann.id}> breathe"
+            )
+
+    async def test_is_not_drawn_back_into_a_private_thread_they_left(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            place = await thread(world, world.general, type=discord.ChannelType.private_thread)
+            known: Any = world.env.bot.get_channel(world.general.id).get_thread(place.id)  # type: ignore[union-attr]
+            ann = await known.guild.fetch_member(world.ann.id)
+            await known.add_user(ann)
+            await world.env.settle()
+            await world.says(world.ann, place, "!remind in 1 hour to breathe")
+            await known.remove_user(ann)
+            await later(world, HOUR_S)
+            assert reminders(place) == []
             assert reminders(world.ann_dm) == [f"<@{world.ann.id}> breathe"]
 
     async def test_nobody_elses_direct_messages_are_written_to(self, start: Start) -> None:
