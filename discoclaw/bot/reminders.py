@@ -212,9 +212,9 @@ def card(
     for one in some:
         channel_id, _, message_id = one.asked.partition("/")
         link = message_link(client, channel_id, message_id) if message_id else ""
-        when = (
-            in_words(one, clock) if not one.held else f"**could not be sent** {_when(due(one, clock.zone))}"
-        )
+        when = in_words(one, clock)
+        if one.held:
+            when = f"**could not be sent** {when if one.rule else _when(due(one, clock.zone))}"
         where = f"in <#{one.channel}>" if one.channel else "in a direct message"
         asked = f"[where you asked for it]({link})" if link else ""
         rows.append(

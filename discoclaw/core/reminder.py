@@ -34,8 +34,8 @@ class Reminder:
     `rule` says how it repeats, "" if it doesn't. `channel` is the id of the channel to say it in, "" for the
     person's direct messages. `asked` is the message that asked for it ("<channel>/<message>"), "" if there is
     none that one can link to; `said`: in talk, so that it is over when that message is deleted. `private`:
-    nobody but the person may read it. `held`: it was due, and waits until the person looks. `event` is the
-    event that made it so.
+    nobody but the person may read it. `held`: it was due, could not be sent, and waits until the person
+    looks; one that repeats is tried again at its next time. `event` is the event that made it so.
     """
 
     id: str

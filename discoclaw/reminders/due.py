@@ -204,7 +204,7 @@ class Reminding(Derived, Listener):
         if not reminders or self._opted_out(user_of(subject) or ""):
             return []
         zone = await self.zone_of(subject)
-        found = [(one, due(one, zone)) for one in reminders.values() if not one.held]
+        found = [(one, due(one, zone)) for one in reminders.values() if one.rule or not one.held]
         return sorted(found, key=lambda pair: (pair[1], pair[0].id))
 
     async def _set(self, user_id: str, at: int | None) -> None:
@@ -344,8 +344,9 @@ def _noted(draft: Draft, one: Delivery, given: Given) -> None:
     for reminder in one.reminders:
         if draft.reminders.get(reminder.id) != reminder:
             continue
+        after = later(reminder, one.now_ms, one.zone)
         if given == "held":
-            draft.remind(replace(reminder, held=True), origin, "held")
+            draft.remind(replace(after or reminder, held=True), origin, "held")
         else:
-            after = later(reminder, one.now_ms, one.zone)
-            draft.remind(after or reminder, origin, "delivered", gone=after is None)
+            gone = after is None
+            draft.remind(replace(after or reminder, held=False), origin, "delivered", gone=gone)

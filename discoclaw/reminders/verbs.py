@@ -16,7 +16,7 @@ from discoclaw.core.reminder import Reminder, after, did_in, new_id
 from discoclaw.core.text import collapse, scrub
 from discoclaw.core.zones import local, minute, own_zone
 from discoclaw.memory.subjects.store import AnyMemory
-from discoclaw.reminders.when import When, due, later, read, words_of_rule
+from discoclaw.reminders.when import When, due, read, words_of_rule
 from discoclaw.show.markup import NOTE, words
 
 MOST: Final = 200
@@ -161,8 +161,6 @@ async def seen(
     memory: AnyMemory,
     subject: str,
     ids: Collection[str],
-    now_ms: int,
-    zone: tzinfo,
     origin: Origin,
     how: Mapping[str, Any],
 ) -> None:
@@ -173,9 +171,7 @@ async def seen(
     def wish(draft: Draft) -> None:
         for one in list(draft.reminders.values()):
             if one.held and one.id in ids:
-                then = later(one, now_ms, zone)
-                kept = replace(then, held=False) if then is not None else one
-                draft.remind(kept, origin, "delivered", gone=then is None)
+                draft.remind(replace(one, held=False), origin, "delivered", gone=not one.rule)
 
     await memory.change(subject, "a reminder was due", wish, **how)
 

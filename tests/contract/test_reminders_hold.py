@@ -268,6 +268,22 @@ class TestAskedForInTalk:
 
 
 class TestWhatCouldNotBeSent:
+    async def test_once_goes_on_if_it_repeats(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            await world.says(world.ann, world.ann_dm, "!remind every day at 9 to stretch")
+            path = f"/channels/{world.ann_dm.id}/messages"
+            world.env.inject_error("POST", path, status=403, times=1)
+            await later(world, 8 * HOUR_S)
+            assert reminders(world.ann_dm) == []
+            shown = said(await lists(world))
+            assert "**could not be sent**" in shown and "next Fri 2026-01-02 09:00" in shown
+            assert "could not be sent" not in said(await lists(world))  # it was seen
+            world.env.inject_error("POST", path, status=403, times=1)
+            await later(world, DAY_S)
+            await later(world, DAY_S)
+            assert reminders(world.ann_dm) == [f"<@{world.ann.id}> stretch"]
+            assert "could not be sent" not in said(await lists(world))
+
     async def test_waits_until_the_page_that_has_it_was_shown(self, start: Start) -> None:
         async with start(**QUIET) as world:
             at = round(world.env.now().timestamp() * 1000) + 1000

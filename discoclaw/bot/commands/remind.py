@@ -45,8 +45,7 @@ async def listed(call: Call) -> Answer:
         page, _, rows = answer.shown()
         first = sum(map(len, answer.pages()[: page - 1]))
         held = {one.id for one in reminders[first : first + len(rows)] if one.held}
-        now_ms, origin = call.asked_at, call.origin()
-        await verbs.seen(call.memory, call.subject, held, now_ms, clock.zone, origin, call.metadata)
+        await verbs.seen(call.memory, call.subject, held, call.origin(), call.metadata)
     return answer
 
 
