@@ -20,8 +20,8 @@ from discoclaw.bot.layout import SILENT, send_either
 from discoclaw.bot.pressed import USER, Controls, Pressed
 from discoclaw.bot.proposals import beside
 from discoclaw.bot.wire import channel_of, discord_errors, member_of
-from discoclaw.bot.words import text_of, texts_shown
-from discoclaw.core.actions import TITLES, Act, Kind, Typed, check_named
+from discoclaw.bot.words import names_of, resolved, text_of, texts_shown
+from discoclaw.core.actions import TITLES, Act, Kind, Typed, check_named, is_linked
 from discoclaw.core.errors import ChatError, ChatGone, Refused
 from discoclaw.core.message import Inbound, Me
 from discoclaw.core.own_words import split_added, words_in
@@ -73,15 +73,19 @@ class DiscordHands:
             with discord_errors():
                 one = await channel.fetch_message(int(message_id))
             if wire.is_talk(one) and not wire.is_webhook(one) and str(one.author.id) == message.author.id:
-                whole = split_added(text_of(one, me))[0]
-                linked = frozenset(_LINKED.findall(one.content))
-                found.append(Typed(MARKUP.sub(" ", one.content), whole, linked))
+                links = dict[str, str]()
+                text, names = one.content, names_of(one)
+                for link in set(MARKUP.findall(text)):
+                    number = _LINKED.fullmatch(link)
+                    links[shown := resolved(link, names)] = number[1] if number is not None else ""
+                    text = text.replace(link, f" {links[shown]} ")
+                found.append(Typed(text, split_added(text_of(one, me))[0], links))
         return found
 
     async def act(self, act: Act, message: Inbound, typed: Sequence[Typed]) -> str:
         """Do it, and show a line with *Undo* where it was asked for."""
         channel = await channel_of(self._client, message.place.channel_id)
-        asked = discord.PartialMessage(channel=channel, id=int(message.id))
+        asked = discord.PartialMessage(channel=channel, id=int(message.asks[-1]))
         if message.quoted is not None and act.kind in ("reaction", "pin"):
             asked = discord.PartialMessage(channel=channel, id=int(message.quoted.id))
         asker = await _asker(channel, message)
@@ -124,7 +128,7 @@ class DiscordHands:
                     raise Refused(f"{whose} may not mention that role there")
             text = f"{role.mention} {text}"
             mentions = discord.AllowedMentions(everyone=False, users=False, roles=[role], replied_user=False)
-        link = discord.PartialMessage(channel=here, id=int(message.id)).jump_url
+        link = discord.PartialMessage(channel=here, id=int(message.asks[-1])).jump_url
         text = f"{clip(text, 1800)}\n{NOTE}<@{asker.id}> asked me to post this: {link}"
         with discord_errors():
             nonce = secrets.randbits(63)  # so that a repeated request posts nothing twice
@@ -177,7 +181,7 @@ async def _channel_named(name: str, asker: discord.Member, typed: Sequence[Typed
     for one in (*asker.guild.channels, *asker.guild.threads):
         if isinstance(one, Text) and wanted and words_in(one.name) == wanted:
             found += [one] if await wire.can_read(one, asker) else []
-    linked = [one for one in found if any(str(one.id) in each.linked for each in typed)]
+    linked = [one for one in found if is_linked(str(one.id), typed)]
     if len(linked or found) != 1:
         raise Refused("several channels have that name; they have to link it" if found else NO_CHANNEL)
     (channel,) = linked or found
@@ -189,7 +193,7 @@ def _role_named(name: str, guild: discord.Guild, typed: Sequence[Typed]) -> disc
     """The one role that somebody names; never everybody. Raises Refused."""
     wanted = words_in(name)
     found = [one for one in guild.roles if wanted and words_in(one.name) == wanted and not one.is_default()]
-    linked = [one for one in found if any(str(one.id) in each.linked for each in typed)]
+    linked = [one for one in found if is_linked(str(one.id), typed)]
     if len(linked or found) != 1:
         raise Refused("several roles have that name" if found else "there is no role of that name")
     (role,) = linked or found
@@ -219,6 +223,7 @@ async def _thread(act: Act, asked: discord.PartialMessage) -> Done:
 
 async def _event(act: Act, asked: discord.PartialMessage) -> Done:
     guild, start = asked.guild, datetime.fromisoformat(act.start)
+    here = cast(wire.GuildPlace, asked.channel)
     assert guild is not None
     for one in await guild.fetch_scheduled_events():
         if one.name == act.text and one.start_time == start:
@@ -229,7 +234,8 @@ async def _event(act: Act, asked: discord.PartialMessage) -> Done:
         end_time=start + timedelta(minutes=act.minutes),
         entity_type=discord.EntityType.external,
         privacy_level=discord.PrivacyLevel.guild_only,
-        location=act.location or f"#{asked.channel}",
+        # Everybody on the server sees it, but not the names of all channels.
+        location=act.location or (f"#{asked.channel}" if wire.open_to(here) == "all" else guild.name),
     )
     return f"an event: {said(act.text, 80)}, <t:{int(start.timestamp())}:F>", f"{guild.id}:{event.id}"
 

@@ -20,7 +20,7 @@ from discoclaw.core.errors import Refused
 from discoclaw.core.languages import ACTIONS, NEGATIONS
 from discoclaw.core.message import Place
 from discoclaw.core.own_words import is_quoted, own_words, within, words_in
-from discoclaw.core.values import dataclass
+from discoclaw.core.values import dataclass, field
 
 Kind: TypeAlias = Literal["poll", "thread", "event", "reaction", "pin", "message", "mention"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -77,13 +77,21 @@ class Act:
 class Typed:
     """What somebody typed as one message, as it stands in the chat now.
 
-    `text` is without links to people, roles, channels and emoji, whose names others choose; `whole` is with
-    these, as the model reads it. `linked` are the ids of the channels and roles in it.
+    `text` has no names of people, roles, channels and emoji that are linked in it, since others choose these:
+    for a channel or a role it has the id, as a word. `whole` has the names, as the model reads it. `links`
+    says what stands in `text` for each, by how it stands in `whole`.
     """
 
     text: str
     whole: str
-    linked: frozenset[str] = frozenset()
+    links: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def plain(self, quote: str) -> str:
+        """A quotation of `whole`, with what stands in `text` for the links in it."""
+        text = quote.replace(_NO_BREAK, " ")
+        for shown in sorted(self.links, key=len, reverse=True):
+            text = text.replace(shown.replace(_NO_BREAK, " "), f" {self.links[shown]} ")
+        return text
 
 
 # ---------------------------------------------------------------------- where what is on
@@ -151,10 +159,15 @@ def tidy(text: str) -> str | None:
 
 # ---------------------------------------------------------------------- whether somebody asked
 
-_COLON = re.compile(r"[:：](?=\s|$)")
+_NO_BREAK = "\u00a0"
+_COLON = re.compile(r"(?<!\d)[:：]|[:：](?=\s|$)")  # not that of a time
+_LOGGED = re.compile(r"\s*(?:[\[(][^\])\n]*[\])]\s*)?<[^<>\n]{1,40}>")
+"""How a line of a talk begins that somebody pastes: "<Bob> make a poll"."""
 _SENTENCES = re.compile(r"[.!?;…]+(?=\s|$)|[。！？；]")
 _MARKS = re.compile(r"[*_~|`\"“”„‘’'«»「」『』>]+")
-_MAKE, _TOLD, _ARTICLES = "make", "told", "articles"
+_MAKE, _TOLD, _UNASKED, _ARTICLES, _KNOWN = "make", "told", "unasked", "articles", "known"
+_NEAR, _BESIDE = 5, 3
+"""So many words are at most between "make" and "poll", and between "the" and "poll"."""
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER = 2
 """A negation also counts so many words behind the word that names the act: "die Umfrage bitte nicht"."""
@@ -163,15 +176,18 @@ _AFTER = 2
 def check_request(act: Act, typed: Sequence[Typed]) -> None:
     """Raise Refused unless an act is asked for in what somebody typed, in the words that it quotes."""
     title, example = TITLES[act.kind], EXAMPLES[act.kind]
-    if not any(is_quoted(act.quote, own_words(one.text)) for one in typed):
+    if not any(is_quoted(one.plain(act.quote), own_words(one.text)) for one in typed):
         raise Refused(
             "the quotation has to be copied from what the person typed in this very message; what is quoted, "
             "pasted as code, linked, forwarded, attached or spoken doesn't count"
         )
-    quoted = words_in(act.quote)
-    heads = [head for one in typed for head in _head(one.text)]
-    asked = [one for one in heads if within(quoted, words_in(one)) or within(words_in(one), quoted)]
-    if not any(_asks(act.kind, words_in(one)) and _asks(act.kind, quoted) for one in asked):
+    asked = False
+    for one in typed:
+        quoted = words_in(one.plain(act.quote))
+        for words in map(words_in, _head(one.text)):
+            same = within(quoted, words) or within(words, quoted)
+            asked = asked or (same and _asks(act.kind, words) and _asks(act.kind, quoted))
+    if not asked:
         raise Refused(
             f"the person's own words don't ask for {title}; the request has to stand in the first line of "
             f"their message, before any colon, such as “{example}”"
@@ -185,8 +201,8 @@ def check_request(act: Act, typed: Sequence[Typed]) -> None:
 
 
 def check_named(name: str, id: str, typed: Sequence[Typed]) -> None:
-    """Raise Refused unless a channel or role is named where the request stands, or linked in the message."""
-    if any(id in one.linked for one in typed):
+    """Raise Refused unless a channel or role is named, or linked, where the request stands."""
+    if is_linked(id, typed):
         return
     heads = [words_in(head) for one in typed for head in _head(one.text)]
     wanted = words_in(re.sub(r"[-_]", " ", name))
@@ -194,10 +210,17 @@ def check_named(name: str, id: str, typed: Sequence[Typed]) -> None:
         raise Refused(f"the person has to name {name!r} themselves, in the first line of their message")
 
 
+def is_linked(id: str, typed: Sequence[Typed]) -> bool:
+    """Whether a channel or role is linked where the request stands."""
+    return any(id in words_in(head) for one in typed for head in _head(one.text))
+
+
 def _head(text: str) -> list[str]:
     """The sentences in which a request may stand: of the first line of one's own words, up to a colon."""
     for passage in own_words(text):
         for line in passage.splitlines():
+            if _LOGGED.match(line):
+                return []
             for part in _COLON.split(line):
                 if words_in(part):
                     return [one for one in _SENTENCES.split(part[:LONGEST_REQUEST]) if words_in(one)]
@@ -210,11 +233,19 @@ def asks(kind: str, quote: str) -> bool:
 
 
 def _asks(kind: str, words: Sequence[str]) -> bool:
-    """Whether a sentence asks for an act of a kind."""
-    articles = _found(ACTIONS[_ARTICLES], words)
+    """Whether a sentence asks for an act of a kind; a reminder, which is the person's own, in more ways."""
+    articles, makes = _found(ACTIONS[_ARTICLES], words), _found(ACTIONS[_MAKE], words)
     names = [at for at in _found(ACTIONS[kind]["verbs"], words) if at - 1 not in articles]
-    names += _found(ACTIONS[kind]["nouns"], words) if _found(ACTIONS[_MAKE], words) else []
+    nouns = _found(ACTIONS[kind]["nouns"], words) if makes else []
     told, negated = _found(ACTIONS[_TOLD], words), _found(NEGATIONS, words)
+    if kind in KINDS:
+        told += _found(ACTIONS[_UNASKED], words)
+        # "Give me the results of the vote" asks for none: it means one that is there.
+        known = _found(ACTIONS[_KNOWN], words)
+        means = {at: [one for one in sorted({*articles, *known}) if at - _BESIDE <= one < at] for at in nouns}
+        nouns = [at for at in nouns if not means[at] or means[at][-1] not in known]
+        nouns = [at for at in nouns if any(abs(at - one) <= _NEAR for one in makes)]
+    names += nouns
     return any(
         all(place > at for place in told) and all(place > at + _AFTER for place in negated) for at in names
     )

@@ -9,7 +9,7 @@ So an act that a kill cut off is not done, rather than done twice. Knows nothing
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, Field, ValidationError
 
@@ -18,6 +18,7 @@ from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavai
 from discoclaw.core.model import WRITTEN, ToolCall, ToolResult, ToolSpec
 from discoclaw.core.ports import Clock, Hands
 from discoclaw.core.text import clip, collapse
+from discoclaw.core.times import snowflake_at
 from discoclaw.core.values import dataclass, field
 from discoclaw.memory.cursors import Cursor, Cursors, texts_of
 from discoclaw.memory.live import PlaceRules
@@ -30,6 +31,8 @@ KEPT_MS = 7 * 86_400_000
 """How long it is known that a message was acted on."""
 MOST_DAYS = 365
 """How far ahead an event may be."""
+AT_A_MESSAGE: Final[frozenset[Kind]] = frozenset({"thread", "reaction", "pin"})
+"""What is done at the very message in which somebody asks for it, or that they reply to."""
 LATE = "they were asked for in a message that was answered before; to do it again, they have to ask anew"
 
 Words = Annotated[str, Field(min_length=1, max_length=300)]
@@ -131,7 +134,7 @@ class Actions:
 
     def of(self, turn: Turn) -> "Acting":
         """The acts of one turn."""
-        return Acting(self, turn, self.places.actions(turn.place))
+        return Acting(self, turn)
 
 
 @dataclass(slots=True, eq=False)
@@ -140,8 +143,12 @@ class Acting:
 
     parts: Actions
     turn: Turn
-    kinds: tuple[Kind, ...]
     done: list[str] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What is switched on at this moment, which an admin may have changed since it was offered."""
+        return self.parts.places.actions(self.turn.place)
 
     def takes(self, call: ToolCall) -> bool:
         """Whether a call is of one of these tools, offered here or not, or is written by a model without."""
@@ -181,6 +188,8 @@ class Acting:
             fields["options"] = tuple(fields["options"])
         if kind == "mention" and fields["channel"] and "message" not in self.kinds:
             raise Refused(f"{TITLES['message']} is switched off here")
+        if kind in AT_A_MESSAGE and len(self.turn.message.asks) > 1:
+            raise Refused("they wrote several messages, so it is not certain which one they mean")
         if len(self.done) >= MOST_A_TURN:
             raise Refused(f"that is enough for one message: {MOST_A_TURN} at most")
         return Act(kind, **fields)
@@ -211,13 +220,15 @@ class Acting:
 
     async def _note(self, kind: Kind) -> str:
         """Note that this is about to be done. Raises Refused where that was done before, or too often."""
-        now, message_id = self.parts.clock(), self.turn.message.id
-        noted = f"{now} {message_id} {kind} {len(self.done)}"
+        now, asked = self.parts.clock(), self.turn.message.asks
+        noted = f"{now} {','.join(asked)} {kind} {len(self.done)}"
         refused = ["I can't note it on my disk, and so didn't do it"]
 
         def change(known: Cursor) -> Cursor | None:
             acts = [one for one in texts_of(known, "acts") if now - _at(one) < KEPT_MS]
-            if any(one.split()[1:2] == [message_id] and one not in self.done for one in acts):
+            done = {id for one in acts if one not in self.done for id in _asked_in(one)}
+            oldest = snowflake_at(now - KEPT_MS)
+            if not done.isdisjoint(asked) or any(int(id) <= oldest for id in asked):
                 refused.append(LATE)
                 return None
             if sum(now - _at(one) < HOUR_MS for one in acts) >= MOST_AN_HOUR:
@@ -241,6 +252,11 @@ class Acting:
     @property
     def _cursor(self) -> str:
         return f"acted-{self.turn.message.author.id}"
+
+
+def _asked_in(noted: str) -> list[str]:
+    """The messages in which something was asked for."""
+    return noted.split()[1].split(",") if len(noted.split()) > 1 else []
 
 
 def _at(noted: str) -> int:
