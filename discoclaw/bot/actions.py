@@ -129,7 +129,8 @@ class DiscordHands:
             text = f"{role.mention} {text}"
             mentions = discord.AllowedMentions(everyone=False, users=False, roles=[role], replied_user=False)
         link = discord.PartialMessage(channel=here, id=int(message.asks[-1])).jump_url
-        text = f"{clip(text, 1800)}\n{NOTE}<@{asker.id}> asked me to post this: {link}"
+        # The note comes first: what begins with one is no talk of ours, and these are not our words.
+        text = f"{NOTE}<@{asker.id}> asked me to post this: {link}\n{clip(text, 1800)}"
         with discord_errors():
             nonce = secrets.randbits(63)  # so that a repeated request posts nothing twice
             sent = await there.send(text, nonce=nonce, allowed_mentions=mentions, suppress_embeds=True)

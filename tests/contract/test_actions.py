@@ -133,7 +133,9 @@ class TestSomebodyWhoAsks:
             posted = next(one for one in world.general.history() if "asked me to post" in one.content)
             (role,) = posted.role_mentions
             assert role.name == "Testers" and not posted.mention_everyone
-            assert posted.content.endswith(f"-# <@{world.ann.id}> asked me to post this: {jump(world, 0)}")
+            assert posted.content.startswith(
+                f"-# <@{world.ann.id}> asked me to post this: {jump(world, 0)}\n"
+            )
             refused = await asks(
                 world, "mention", "ping the role Bosses: hello there", role="Bosses", text="hello there"
             )
@@ -203,6 +205,21 @@ class TestSomebodyWhoAsks:
             assert set(world.turns()[-1].tools) == {f"discord_{kind}" for kind in ASKED}
             await world.settle()
             assert world.files_with("pasta") == []
+
+    async def test_has_their_words_never_taken_for_the_bots_own_where_they_are_posted(
+        self, start: Start
+    ) -> None:
+        async with able(start, archive_enabled=True) as world:
+            await world.says(world.ann, world.general, "!memory optout")
+            assert (await asks(world, "message")).startswith("Done, ")
+            posted = world.dev.last_message
+            await world.says(world.bob, world.dev, "hello there")
+            assert "the build is fixed" not in world.prompt
+            await world.says(world.bob, world.dev, "who says so?", reply_to=posted)
+            assert f"-# <@{world.ann.id}> asked me to post this: https://" in world.prompt
+            await world.restart()
+            await world.says(world.bob, world.dev, "hello again")
+            assert "the build is fixed" not in world.prompt and world.files_with("build is fixed") == []
 
     async def test_finds_it_in_the_log_of_tools_with_where_and_why(self, start: Start) -> None:
         async with able(start) as world:
