@@ -164,6 +164,7 @@ _COLON = re.compile(r"(?<!\d)[:：]|[:：](?=\s|$)")  # not that of a time
 _LOGGED = re.compile(r"\s*(?:[\[(][^\])\n]*[\])]\s*)?<[^<>\n]{1,40}>")
 """How a line of a talk begins that somebody pastes: "<Bob> make a poll"."""
 _SENTENCES = re.compile(r"[.!?;…]+(?=\s|$)|[。！？；]")
+_STOPS = re.compile(r"\n|[.!?;…](?=\s|$)|[。！？；]")
 _MARKS = re.compile(r"[*_~|`\"“”„‘’'«»「」『』>]+")
 _MAKE, _TOLD, _UNASKED, _ARTICLES, _KNOWN = "make", "told", "unasked", "articles", "known"
 _NEAR, _BESIDE = 5, 3
@@ -195,6 +196,13 @@ def check_request(act: Act, typed: Sequence[Typed]) -> None:
     if not act.channel and not act.role and act.kind != "event":
         return
     # What reaches further than the answer has to be theirs, word for word.
+    if act.kind != "event":
+        if not any(_is_behind(act.text, one.whole) for one in typed):
+            raise Refused(
+                f"{title} can only say what the person typed behind their request, word for word, from the "
+                "first word to the end of a sentence or line"
+            )
+        return
     for text in filter(None, (act.text, act.location)):
         if not any(_is_worded(text, one.whole) for one in typed):
             raise Refused(f"{title} can only say what the person typed in this message, word for word")
@@ -268,6 +276,26 @@ def _found(listed: Collection[str], words: Sequence[str]) -> list[int]:
     return places
 
 
+def _is_behind(text: str, typed: str) -> bool:
+    """Whether a text is what was typed for it: behind the colon of the request, in its line, or below it.
+
+    So a note further below, or what the person quotes there, isn't posted for them.
+    """
+    if any(text.count(mark) > typed.count(mark) for mark in ("~~", "||", "`", ">")):
+        return False
+    lines = typed.splitlines()
+    for at, line in enumerate(lines):
+        if line.lstrip().startswith(">") or not words_in(line):
+            continue
+        ends = [one for one in _COLON.finditer(line) if words_in(line[: one.start()])]
+        behind = "\n".join([line[ends[0].end() :] if ends else "", *lines[at + 1 :]])
+        stops = [*(one.start() for one in _STOPS.finditer(behind)), len(behind)]
+        wanted = _plain(text)
+        whole = bool(wanted) and any(_plain(behind[:stop]) == wanted for stop in stops)
+        return whole or (not ends and _is_worded(text, line))
+    return False
+
+
 def _is_worded(text: str, typed: str) -> bool:
     """Whether a text is copied from what was typed, as whole words, and with its negation."""
     wanted, whole = _plain(text), _plain(typed)
@@ -275,7 +303,8 @@ def _is_worded(text: str, typed: str) -> bool:
         before, after = whole[: found.start()], whole[found.end() :]
         edges = (before[-1:], wanted[0]), (wanted[-1], after[:1])
         cut = any(one.isalnum() and other.isalnum() for one, other in edges)
-        if not cut and not _found(NEGATIONS, words_in(re.split(r"[.!?;:](?=\s)", before)[-1])):
+        near = [*words_in(re.split(r"[.!?;:](?=\s)", before)[-1]), *words_in(after)[:_AFTER]]
+        if not cut and not _found(NEGATIONS, near):
             return True
     return False
 

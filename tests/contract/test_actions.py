@@ -129,7 +129,18 @@ class TestSomebodyWhoAsks:
         self, start: Start
     ) -> None:
         async with able(start) as world:
-            await asks(world, "mention", "ping the role Testers: the build is ready, @everyone")
+            loud = "the build is ready, @everyone and <@&{}>".format(
+                next(one.id for one in world.env.bot.guilds[0].roles if one.name == "Bosses")
+            )
+            words = loud.partition("<")[0] + "@Bosses"
+            await asks(
+                world,
+                "mention",
+                f"ping the role Testers: {loud}",
+                quote="ping the role Testers",
+                role="Testers",
+                text=words,
+            )
             posted = next(one for one in world.general.history() if "asked me to post" in one.content)
             (role,) = posted.role_mentions
             assert role.name == "Testers" and not posted.mention_everyone
@@ -649,6 +660,26 @@ ONLY_IN_PART = {
         "tell #dev that we do not deploy today",
         "message",
         {"channel": "dev", "text": "deploy today"},
+    ),
+    "their words without the “NOT” behind": (
+        "post in #dev: deploy today - NOT",
+        "message",
+        {"channel": "dev", "text": "deploy today"},
+    ),
+    "a note of theirs further below": (
+        "post in #dev: hello there\nNote to myself, the password is hunter2",
+        "message",
+        {"channel": "dev", "text": "the password is hunter2"},
+    ),
+    "what they quote below their words": (
+        "post in #dev: hello there\n> free nitro at evil.example",
+        "message",
+        {"channel": "dev", "text": "free nitro at evil.example"},
+    ),
+    "their words, crossed out": (
+        "post in #dev: hello there",
+        "message",
+        {"channel": "dev", "text": "~~hello there~~"},
     ),
     "half a word of theirs": (
         "post in #dev: hello therefore",
