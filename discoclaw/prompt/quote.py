@@ -25,35 +25,7 @@ from discoclaw.core.zones import day, minute
 
 INDENT = "  "
 
-_TITLES = (
-    titles.SENDER,
-    titles.DURABLE,
-    titles.ROLLING,
-    titles.RECENT,
-    titles.LINKED,
-    titles.FILES,
-    titles.REPLIED_TO,
-    titles.MESSAGE,
-    titles.EXISTING,
-    titles.TALK,
-    titles.NOW,
-    titles.PREVIOUS_SUMMARY,
-    titles.NEW_MESSAGES,
-    titles.GROUP,
-    titles.MAXIMUM,
-    titles.THEMES,
-    titles.DECISIONS,
-    titles.TODAY,
-    titles.TO_TIDY,
-    titles.REMEMBERED,
-    titles.AGAINST,
-    titles.SOUL_IDENTITY,
-    titles.INSTRUCTIONS,
-    titles.SOUL_USER,
-    titles.SOUL_PHILOSOPHY,
-    titles.TRAITS,
-    titles.HATCHING,
-)
+_TITLES = tuple(text for name, text in vars(titles).items() if name.isupper() and text != titles.SEPARATOR)
 
 # Letters that look like Latin ones, digits that look like letters, and what looks like a colon or a dash.
 _LOOKS = str.maketrans(

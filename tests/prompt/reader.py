@@ -46,6 +46,7 @@ SOUL_TITLES = (
 )
 ALL_TITLES = (
     *TURN_TITLES,
+    "Discord Actions:",
     *FACTS_TITLES,
     *SUMMARY_TITLES,
     *TIDY_TITLES,
