@@ -236,13 +236,13 @@ class Reminding(Derived, Listener):
     def _read(self) -> tuple[dict[str, int], bool]:
         """When each person is due by the cursors, and whether these are all. Blocking. Raises OSError."""
         folder = self._cursors.documents
+        everybody = read_surely(folder, f"{ALL}{JSON}")
         found: dict[str, int] = {}
-        for name in json_names(folder):
+        for name in json_names(folder) if everybody.get("people") else ():
             if name.startswith(PREFIX):
                 at = read_surely(folder, name).get("next")
                 if isinstance(at, int):
                     found[name.removeprefix(PREFIX).removesuffix(JSON)] = at
-        everybody = read_surely(folder, f"{ALL}{JSON}")
         whole = everybody.get("people", 0) == len(found)
         return found, whole and everybody.get("zone", str(self._zone)) == str(self._zone)
 
