@@ -342,11 +342,12 @@ class Simulation:
         for one in self.durable.in_flight:  # of the process before: nothing is on its way for minutes
             arrives(self.durable, one)
         late, self.durable.in_flight = self.run.in_flight, []
-        if self.random.random() < 0.5:
+        pause_ms = self.random.choice((500, 5_000, 50_000, 300_000))
+        if pause_ms > NONCE_MS or self.random.random() < 0.5:
             for one in late:
                 arrives(self.durable, one)
             late = []
-        self.durable.now_ms += self.random.choice((500, 5_000, 50_000, 300_000))
+        self.durable.now_ms += pause_ms
         self._up_since = self.durable.now_ms
         self.durable.in_flight = late  # it arrives after the new process began to send the same
         self.run = self._new_run()
@@ -432,7 +433,7 @@ class Simulation:
             return Reminder(key, "x", wall=wall)
         if pick.random() < 0.05:
             at = self.durable.now_ms + 3_600_000
-            return Reminder(key, "x", at=at, rule=f"FREQ=HOURLY;INTERVAL={pick.randrange(24 * 20, 24 * 90)}")
+            return Reminder(key, "x", at=at, rule=f"FREQ=HOURLY;INTERVAL={pick.randrange(24 * 20, 1_000)}")
         day = date.fromisoformat(wall[:10])
         every = pick.choice((1, 1, 1, 2, 3))
         weekday = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")[day.weekday()]
