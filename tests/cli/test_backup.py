@@ -98,9 +98,10 @@ class TestBackup:
         assert "there is nothing to back up" in refuses(empty, "backup", str(empty.folder / "a.tar.gz"))
 
     def test_names_what_it_does_not_know(self, shell: Shell) -> None:
-        (shell.memory_folder / "novelties").mkdir()
+        (shell.memory_folder / "Novelties").mkdir()
+        (shell.memory_folder / "Novelties" / "a.json").write_text("{}")
         result = typed(shell, "backup", str(shell.folder / "a.tar.gz"))
-        assert result.stderr.startswith("note: memory/novelties is not in it")
+        assert result.stderr.startswith("note: memory/Novelties/a.json is not in it")
 
     def test_leaves_out_links_and_names_them(self, shell: Shell) -> None:
         (shell.memory_folder / "rolling").mkdir()

@@ -124,6 +124,7 @@ class TestGet:
             "archive          -        the settings (DISCOCLAW_AUTO_SAVE)",
             "dm_privacy       balanced the default",
             "listen           -        the settings (DISCORD_CHANNEL_IDS)",
+            "actions          -        the settings (DISCOCLAW_ACTIONS)",
             "threads          false    the default",
         ]
         assert not shell.root.exists()

@@ -271,7 +271,7 @@ class TestSlashCommands:
             assert len(synced(world)) == 1
         slash = [one for one in commands if one.get("type", 1) == 1]
         menus = [one["name"] for one in commands if one.get("type", 1) == 3]
-        roots = {"memory", "hatch", "nostr", "search", "usage", "ask", "settings", "model"}
+        roots = {"memory", "remind", "hatch", "nostr", "search", "usage", "ask", "settings", "model"}
         assert {one["name"] for one in slash} == roots
         assert len(menus) <= 5 and all(len(name) <= 32 for name in menus)
         for command in slash:

@@ -40,7 +40,12 @@ TITLES = {"**Your memory in numbers**", "**What changed in your memory** (2 chan
 
 
 def agrees(about: str, told: Any, now: Any) -> bool:
-    """Whether an answer says what an earlier program said. Lists are in another order today: newest first."""
+    """Whether an answer says what an earlier program said. Lists are in another order today: newest first.
+
+    A program of today may know more settings.
+    """
+    if isinstance(told, dict) and isinstance(now, dict):
+        return all(name in now and agrees(about, told[name], now[name]) for name in told)
     if not isinstance(told, str) or not isinstance(now, str):
         return bool(told == now)
     for old, new in REWORDED:

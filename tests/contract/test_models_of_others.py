@@ -182,7 +182,8 @@ class TestASmallWindow:
             assert all(one in sent.prompt for one in MEMORIES)
             assert sent.prompt.endswith("which kettles do I like, and in which colour?")
             assert "15: it goes on" in sent.prompt and "[bob]: 0: it goes on" not in sent.prompt
-            assert list(sent.tools) == [f"memory_{one}" for one in ("search", "store", "update", "forget")]
+            memory = [f"memory_{one}" for one in ("search", "store", "update", "forget")]
+            assert list(sent.tools) == [*memory, "remind"]
             asked = await world.ann.send_dm(f"!memory preview <#{world.general.id}> which kettles?")
             await world.settle()
             shown = [message for message in world.ann_dm.history() if message.id > asked.id]

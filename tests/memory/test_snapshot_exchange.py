@@ -1,5 +1,6 @@
 """Snapshots: a plain list of what holds, for other programs and back, whole or not at all."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -134,7 +135,8 @@ class TestOut:
         used.touch(ANN, [item.id])
         await used.flush()
         assert access.kept(cursors.documents, ANN) == {item.id: NOW + 60_000}
-        found = json.loads(shell.says("export", "123", "--format", "snapshot", "--output", "-"))
+        said = await asyncio.to_thread(shell.says, "export", "123", "--format", "snapshot", "--output", "-")
+        found = json.loads(said)
         assert [one["last_accessed"] for one in found] == [SECOND + 60]
 
 
