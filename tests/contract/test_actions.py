@@ -273,6 +273,20 @@ class TestUndo:
             world.env.backend.add_member_role(world.guild.id, cleo.id, moderators.id)
             assert "the poll is deleted" in await undoes(world, cleo, line)
 
+    async def test_stays_for_the_asker_when_somebody_else_pressed_it_also_where_discord_takes_no_card(
+        self, start: Start
+    ) -> None:
+        async with able(start) as world:
+            path = f"/channels/{world.general.id}/messages"
+            world.env.inject_error("POST", path, status=400, code=50035)
+            await asks(world, "message")
+            line = next(one for one in world.general.history() if labels(one) == ["Undo"])
+            assert line.content.startswith(f"-# <@{world.ann.id}> asked for a message")
+            await world.bob.click(line, label="Undo")
+            await world.settle()
+            assert labels(newest_line(world, world.general.id)) == ["Undo"]
+            assert "the message is deleted" in await undoes(world, world.ann, line)
+
     async def test_says_that_it_is_gone_when_somebody_was_faster(self, start: Start) -> None:
         async with able(start) as world:
             await asks(world, "message")
