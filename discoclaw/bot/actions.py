@@ -186,7 +186,7 @@ async def _channel_named(name: str, asker: discord.Member, typed: Sequence[Typed
     if len(linked or found) != 1:
         raise Refused("several channels have that name; they have to link it" if found else NO_CHANNEL)
     (channel,) = linked or found
-    check_named(channel.name, str(channel.id), typed)
+    check_named("#", channel.name, str(channel.id), typed)
     return channel
 
 
@@ -198,7 +198,7 @@ def _role_named(name: str, guild: discord.Guild, typed: Sequence[Typed]) -> disc
     if len(linked or found) != 1:
         raise Refused("several roles have that name" if found else "there is no role of that name")
     (role,) = linked or found
-    check_named(role.name, str(role.id), typed)
+    check_named("@", role.name, str(role.id), typed)
     return role
 
 

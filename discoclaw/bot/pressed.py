@@ -267,8 +267,8 @@ async def answered(at: Pressed) -> None:
         presses.context.require(*control.needs)
         outcome = await told_if_slow(_told(at), lambda: whisper(press, SLOW))
     except Refused as refusal:
-        # Nothing is left to press; a card stays as it is, unless its buttons work only once, and so does what
-        # anybody may press: it was refused to one of them.
+        # Nothing is left to press. A card stays as it is, unless its buttons work only once; what anybody may
+        # press stays too, since it was refused to one of them alone.
         last = control.once or not (_is_card(press) or control.anybody)
         if press.message is not None and last:
             view = rendered(closed(press.message)).view if _is_card(press) else None

@@ -208,13 +208,21 @@ def check_request(act: Act, typed: Sequence[Typed]) -> None:
             raise Refused(f"{title} can only say what the person typed in this message, word for word")
 
 
-def check_named(name: str, id: str, typed: Sequence[Typed]) -> None:
-    """Raise Refused unless a channel or role is named, or linked, where the request stands."""
+def check_named(sign: Literal["#", "@"], name: str, id: str, typed: Sequence[Typed]) -> None:
+    """Raise Refused unless a channel or role is named, or linked, where the request stands.
+
+    Who writes one with its sign names nothing else by the words around it.
+    """
     if is_linked(id, typed):
         return
-    heads = [words_in(head) for one in typed for head in _head(one.text)]
-    wanted = words_in(re.sub(r"[-_]", " ", name))
-    if not wanted or not any(within(wanted, words_in(re.sub(r"[-_]", " ", " ".join(one)))) for one in heads):
+    wanted, named = words_in(re.sub(r"[-_]", " ", name)), False
+    for one in typed:
+        linked = {id for shown, id in one.links.items() if shown.startswith(sign)}
+        for head in _head(one.text):
+            words, signed = re.sub(r"[-_]", " ", head), sign in head or not linked.isdisjoint(words_in(head))
+            behind = [words_in(part)[: len(wanted)] for part in words.split(sign)[1:]]
+            named = named or (wanted in behind if signed else within(wanted, words_in(words)))
+    if not wanted or not named:
         raise Refused(f"the person has to name {name!r} themselves, in the first line of their message")
 
 

@@ -660,6 +660,11 @@ ONLY_IN_PART = {
         "message",
         {"channel": "general", "text": "hello there"},
     ),
+    "a channel whose name is among their other words": (
+        "post in #dev that general elections are near",
+        "message",
+        {"channel": "general", "text": "general elections are near"},
+    ),
     "other words than theirs": (
         "post in #dev: hello there",
         "message",
