@@ -183,7 +183,7 @@ _PATTERNS: Final = [
         r"(?P<skip>on|the|,|of the|here)",
         r"in (?P<half>half 1|1 half) hour",
         rf"in (?P<delay>\d{{1,5}} (?:{_UNIT})(?: (?:and )?\d{{1,5}} (?:{_UNIT}))*)",
-        rf"every (?P<nth>{_ORDINAL}) (?P<nth_day>{_WEEKDAY}|day)(?: of(?: the| every)? month)?",
+        rf"every (?P<nth>{_ORDINAL}) (?P<nth_day>{_WEEKDAY}|day)(?P<monthly> of(?: the| every)? month)?",
         r"every(?: (?P<months>\d{1,3}))? months? on (?:the|day) "
         r"(?P<monthday>\d{1,2}(?:st|nd|rd|th)?|first|last)(?: day)?",
         r"every(?: (?P<years>\d{1,3}))? years? on (?:the )?"
@@ -292,15 +292,24 @@ def _plain(text: str) -> str:
     if not re.search(r"(?<!at )(?<!um )\b\d{1,2}\.(?:0?[1-9]|1[0-2])\.$", text):  # a date, not 1:12
         text = text.rstrip(".")
     text = re.sub(r"\b([ap])\. ?m\b\.?", r"\1m", text)
+    text = re.sub(r"\b(\d+)[.,]5 ?(?:h|hrs?|hours?|std|stunden?)\b", r"\1 h 30 m", text)
     text = re.sub(r"\bin (\d+) ?h ?(\d\d?)m?$", r"in \1 h \2 m", text)
     text = re.sub(r"(?<![\w:.])(\d+)(h|hrs?|m|mins?|d|w)(?=\d|\b)", r"\1 \2 ", text)
     words = re.sub(r",", " , ", text.replace("’", "'")).split()
     english, german = _words()
     known = {**english, **german} if any(one in german and one != "am" for one in words) else english
     plain = " ".join(known.get(word, word) for word in words)
-    plain = plain.replace("day after tomorrow", "overmorrow")
+    plain = plain.replace("day after tomorrow", "overmorrow").replace("every night", "every evening")
+    plain = re.sub(r"\b(half past|quarter past|quarter to|halb) (\d{1,2})\b", _on_the_clock, plain)
     # "am Abend", and "jeden Morgen", which isn't "every tomorrow".
     return re.sub(r"\bon (?=morning|afternoon|evening)", "", plain.replace("every tomorrow", "every morning"))
+
+
+def _on_the_clock(said: re.Match[str]) -> str:
+    """ "half past 9" as 9:30, and the German "halb 9" as 8:30."""
+    away = {"half past": 30, "quarter past": 15, "quarter to": -15, "halb": -30}[said[1]]
+    hour, minute = divmod(int(said[2]) * 60 + away, 60)
+    return f"{hour or 12}:{minute:02}"
 
 
 @lru_cache(maxsize=1)
@@ -387,10 +396,16 @@ def _ahead(day: date, months: int) -> date:
 def _rule(said: Mapping[str, str], now: datetime) -> str:
     """The rule of what was said, "" if it doesn't repeat."""
     if "nth" in said:
-        nth = _ORDINALS[said["nth"]]
-        if said["nth_day"] == "day":
+        nth, day = _ORDINALS[said["nth"]], said["nth_day"]
+        if nth > 1 and "monthly" not in said:  # "every second Friday", "every third day"
+            if day == "day":
+                return f"FREQ=DAILY;INTERVAL={nth}"
+            weekly = f"every {nth} weeks on {day.title()}"
+            monthly = f"every {said['nth']} {day.title()} of the month"
+            raise Refused(f"that can be every {nth} weeks or once a month; write `{weekly}` or `{monthly}`")
+        if day == "day":
             return f"FREQ=MONTHLY;BYMONTHDAY={nth}"
-        return f"FREQ=MONTHLY;BYDAY={nth}{said['nth_day'][:2].upper()}"
+        return f"FREQ=MONTHLY;BYDAY={nth}{day[:2].upper()}"
     if "monthday" in said:
         number = _ORDINALS.get(said["monthday"]) or int(re.sub(r"\D", "", said["monthday"]))
         every = f";INTERVAL={said['months']}" if int(said.get("months", 1)) > 1 else ""

@@ -54,6 +54,9 @@ ONCE = {
     "this evening": "2026-11-28T19:00",
     "the day after tomorrow at 9": "2026-11-30T09:00",
     "next week on Monday": "2026-11-30T09:00",
+    "tomorrow at half past nine": "2026-11-29T09:30",
+    "morgen um halb eins": "2026-11-29T12:30",
+    "quarter to 9": "2026-11-29T08:45",
     "2026-12-03 14:00:00": "2026-12-03T14:00",
     "Thursday 3 December": "2026-12-03T09:00",
 }
@@ -73,6 +76,7 @@ DELAYS = {
     "in 1h30m": 90,
     "20min": 20,
     "in fifteen minutes": 15,
+    "in 1.5 hours": 90,
 }
 RULES = {
     "every last Monday of the month": "every last Monday of the month at 09:00",
@@ -92,6 +96,9 @@ RULES = {
     "every 3 months on day 31": "every 3 months on day 31 at 09:00",
     "every year on 3 December": "every year on 3 December at 09:00",
     "every 2 hours": "every 2 hours",
+    "every night at 22:30": "every day at 22:30",
+    "every third day": "every 3 days at 09:00",
+    "jeden zweiten Freitag im Monat": "every second Friday of the month at 09:00",
 }
 
 
@@ -119,6 +126,11 @@ class TestWhatPeopleType:
     )  # fmt: skip
     def test_that_makes_no_sense_is_refused_with_a_way_out(self, typed: str) -> None:
         with pytest.raises(Refused, match=r"try `tomorrow at 9`|name an? |give me|longer time"):
+            read(typed, NOW, BERLIN)
+
+    @pytest.mark.parametrize("typed", ["every second Friday", "jeden zweiten Freitag"])
+    def test_that_means_two_things_is_refused_with_both(self, typed: str) -> None:
+        with pytest.raises(Refused, match="`every 2 weeks on Friday` or `every second Friday of the month`"):
             read(typed, NOW, BERLIN)
 
     def test_stands_at_either_end_of_a_request(self) -> None:
