@@ -22,7 +22,7 @@ from discoclaw.bot.proposals import beside
 from discoclaw.bot.wire import channel_of, discord_errors, member_of
 from discoclaw.bot.words import names_of, resolved, text_of, texts_shown
 from discoclaw.core.actions import TITLES, Act, Kind, Typed, check_named, is_linked
-from discoclaw.core.errors import ChatError, ChatGone, Refused
+from discoclaw.core.errors import ChatError, ChatForbidden, ChatGone, ChatUnavailable, Refused
 from discoclaw.core.message import Inbound, Me
 from discoclaw.core.own_words import split_added, words_in
 from discoclaw.core.text import clip
@@ -341,9 +341,13 @@ async def _close(thread: discord.Thread) -> str:
 
 
 async def _found(call: Awaitable[Any]) -> Any:
-    """What a call gives. Raises Refused if what it is about is gone."""
+    """What a call gives. Raises Refused if Discord does not do it."""
     try:
         with discord_errors():
             return await call
     except ChatGone:
         raise Refused(GONE) from None
+    except ChatForbidden:
+        raise Refused("Discord doesn't let me undo it: I lack the right now") from None
+    except ChatUnavailable:
+        raise Refused("Discord doesn't answer me right now; please try again in a moment") from None

@@ -287,6 +287,17 @@ class TestUndo:
             assert labels(newest_line(world, world.general.id)) == ["Undo"]
             assert "the message is deleted" in await undoes(world, world.ann, line)
 
+    async def test_says_why_when_discord_doesnt_let_us_any_more(self, start: Start) -> None:
+        async with able(start) as world:
+            await asks(world, "pin")
+            line = newest_line(world, world.general.id)
+            world.env.inject_error("DELETE", "/channels/*", status=403, code=50013)
+            assert (
+                await undoes(world, world.ann, line)
+                == "Discord doesn't let me undo it: I lack the right now."
+            )
+            assert "it is no longer pinned" in await undoes(world, world.ann, line)
+
     async def test_says_that_it_is_gone_when_somebody_was_faster(self, start: Start) -> None:
         async with able(start) as world:
             await asks(world, "message")
