@@ -112,6 +112,9 @@ async def channel_of(client: discord.Client, channel_id: str) -> "Channel":
             # It is on another process's shard. Who may read it, only the server's roles can tell.
             whole = await client.fetch_guild(guild.id, with_counts=False)
             channel = await whole.fetch_channel(int(channel_id))
+            if isinstance(channel, discord.Thread):  # which has the permissions of its parent
+                parent = await whole.fetch_channel(channel.parent_id)
+                whole._add_channel(cast("discord.TextChannel | discord.ForumChannel", parent))
     if not isinstance(channel, discord.abc.Messageable):
         raise ChatGone(f"{channel_id} holds no messages")
     return cast("Channel", channel)
