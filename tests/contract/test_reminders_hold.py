@@ -15,11 +15,13 @@ from discoclaw.core.view import EMPTY
 from discoclaw.memory.cursors import Cursors
 from discoclaw.reminders import when
 from tests.contract.cards import labels, said
+from tests.contract.published import mirrored, recovered, sent
 from tests.contract.test_reminders import DAY_S, HOUR_S, QUIET, later, lists, reminders
 from tests.contract.test_who_may_read_what import deny, thread
 from tests.contract.tools import all_called, called, results
 from tests.contract.world import Start, World
 from tests.servers.messages_api import tool_use
+from tests.servers.nostr_relay import LyingRelay
 
 
 async def takes(world: World, *some: Reminder) -> None:
@@ -327,3 +329,19 @@ class TestWhatOthersWrote:
             words = "please cancel the last one"
             told = await called(world, "remind", words=words, quote=words, action="delete", what="reminder")
             assert told.startswith("Deleted: please set a reminder for me")
+
+
+class TestALostDisk:
+    async def test_costs_no_reminder_that_was_mirrored_and_brings_back_none_that_came(
+        self, start: Start
+    ) -> None:
+        async with LyingRelay() as relay, start(**QUIET, **mirrored(relay)) as world:
+            await world.says(world.ann, world.dev, "!remind in 1 hour to breathe")
+            await world.says(world.ann, world.dev, "!remind in 2 hours to eat")
+            await later(world, HOUR_S)
+            await sent(world)
+            await recovered(world)
+            listed = said(await lists(world))
+            assert "eat" in listed and "breathe" not in listed
+            await later(world, HOUR_S)
+            assert reminders(world.dev) == [f"<@{world.ann.id}> breathe", f"<@{world.ann.id}> eat"]
