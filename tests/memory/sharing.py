@@ -95,3 +95,8 @@ async def until(what: Callable[[], bool]) -> None:
     """Wait for something that comes about in another thread or process."""
     while not what():  # noqa: ASYNC110 - nothing there sets an event
         await asyncio.sleep(0.01)
+
+
+def held(processes: SharedProcesses) -> set[str]:
+    """The leases that a process has."""
+    return {name for name, one in processes._leases._known.items() if one.tasks}

@@ -24,7 +24,7 @@ from discoclaw.memory.processes import SharedProcesses
 from discoclaw.store.files import in_thread
 from tests.memory.kit import NOW, REPOSITORY, Clock, remember, texts
 from tests.memory.processes import InRam, OnPostgres, Process, Shared, sharing
-from tests.memory.sharing import LEASE_S, registered, silenced, until
+from tests.memory.sharing import LEASE_S, held, registered, silenced, until
 from tests.servers.line import Line
 
 if TYPE_CHECKING:
@@ -375,7 +375,7 @@ class TestAProcessThat:
             here, there = await one_behind(line, database, tmp_path, clock)
             try:
                 serving = asyncio.create_task(_serve(there))
-                await until(lambda: "shard/0/1" in shared_by(there)._leases.held())
+                await until(lambda: "shard/0/1" in held(shared_by(there)))
                 line.cut()
                 await until(lambda: not there.storage.processes.in_touch)
                 assert not (await here.memory.erase(ANN)).waiting  # it is known to be dead
@@ -422,13 +422,13 @@ class TestAProcessThat:
             here, there = await one_behind(line, database, tmp_path, clock)
             try:
                 serving = asyncio.create_task(_serve(there))
-                await until(lambda: "shard/0/1" in shared_by(there)._leases.held())
+                await until(lambda: "shard/0/1" in held(shared_by(there)))
                 async with here.storage.processes.lease(erase.LEASE):
                     erasing = asyncio.create_task(there.memory.erase(ANN))
-                    await until(lambda: erase.LEASE in shared_by(there)._leases.waiting())
+                    await until(lambda: erase.LEASE in shared_by(there)._leases.waiting)
                     line.cut()
                     taking = asyncio.create_task(_serve(here))
-                    await until(lambda: "shard/0/1" in shared_by(here)._leases.held())
+                    await until(lambda: "shard/0/1" in held(shared_by(here)))
                     # It does by now what they asked for, and what they ask for next.
                     await here.memory.erase(ANN)
                     await here.remember(ANNS, "I like roses")

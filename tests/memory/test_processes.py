@@ -11,7 +11,7 @@ import pytest
 from discoclaw.core.errors import LeaseLost, MemoryFault
 from discoclaw.memory import processes
 from discoclaw.store.port import NO_LOG, seconds
-from tests.memory.sharing import LEASE_S, One, lived_long, process, registered, silenced, until
+from tests.memory.sharing import LEASE_S, One, held, lived_long, process, registered, silenced, until
 from tests.servers.line import Line
 from tests.servers.postgres import Postgres
 
@@ -151,7 +151,7 @@ async def test_a_lease_is_had_by_one_process_and_shared_by_its_tasks(prepared_da
             async with other.processes.free("mirror") as free:
                 assert not free
             waiting = asyncio.create_task(work("other"))
-            await until(lambda: bool(other.processes._leases.waiting()))
+            await until(lambda: bool(other.processes._leases.waiting))
             order.append("one")
         await waiting
         assert order == ["one", "other"]
@@ -178,7 +178,7 @@ async def test_a_process_that_ends_frees_its_shards_and_its_claims_at_one_moment
     async with process(url, lease_s=600.0) as other, process(url, lease_s=600.0) as one:
         assert await one.processes.claim("7")
         serving = asyncio.create_task(serve(one))
-        await until(lambda: bool(one.processes._leases.held()))
+        await until(lambda: bool(held(one.processes)))
         await one.processes.close()
         serving.cancel()  # not before, or others could have the shard, and not what was claimed there
         await asyncio.wait([serving])
@@ -274,7 +274,7 @@ async def test_nobody_is_replaced_after_a_restart_of_the_database_that_all_lost(
                 pass
 
         wanting = asyncio.create_task(wants())
-        await until(lambda: bool(other.processes._leases.waiting()))
+        await until(lambda: bool(other.processes._leases.waiting))
         postgres.kill9()
         await asyncio.sleep(2 * LEASE_S)
         postgres.start()
@@ -303,7 +303,7 @@ async def test_a_lease_that_another_process_took_is_lost_with_what_was_done_unde
                             refused.append(error)
 
             working = asyncio.create_task(work())
-            await until(lambda: bool(split.processes._leases.held()))
+            await until(lambda: bool(held(split.processes)))
             line.cut()
             async with one.processes.lease("mirror"):
                 line.mend()
@@ -429,7 +429,7 @@ async def test_a_process_whose_shard_another_one_has_claims_nothing_more(
                     await asyncio.Event().wait()
 
             serving = asyncio.create_task(serve())
-            await until(lambda: bool(split.processes._leases.held()))
+            await until(lambda: bool(held(split.processes)))
             line.cut()
             async with one.processes.lease("shard/0/1"):
                 line.mend()

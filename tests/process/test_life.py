@@ -72,6 +72,7 @@ class TestTheDeveloperPortal:
         await house.running()
         assert {name for name, one in installs().items() if one == [0, 1]} == {
             "memory",
+            "remind",
             "ask",
             "Remember this",
             "What was learned from this?",
