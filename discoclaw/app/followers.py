@@ -72,7 +72,7 @@ def reminding_of(client: DiscoClaw, storage: Storage, zone: tzinfo, clock: Clock
 
 
 def sole_reminding(reminding: Reminding, client: DiscoClaw, storage: Storage) -> Sole:
-    """The same as the service of one process."""
+    """The service that gives reminders, in one of the processes that share a store."""
 
     async def start() -> None:
         await reminding.start()
