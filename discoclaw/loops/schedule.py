@@ -210,6 +210,10 @@ class Loops:
         """Whether a conversation's summary is gone, and is made again when the bot next answers there."""
         return await self._summary.lost(session_key)
 
+    def summary_paused(self, session_key: str) -> bool:
+        """Whether a conversation's summary rests on what is being purged, so that none is made now."""
+        return self._summary.paused(session_key)
+
     async def catch_up(self, said: list[Said], place: Place, session_key: str, *, window: int) -> None:
         """Take in a conversation's history after a start: messages that a loop has not seen wait again."""
         track = await self._restored(session_key)

@@ -233,6 +233,10 @@ class SummaryLoop:
         """Whether there was a summary that nobody cleared or erased, and that is gone."""
         return await self._cursors.lost(session_key)
 
+    def paused(self, session_key: str) -> bool:
+        """Whether no summary is made now, because the last one rests on what is being purged."""
+        return self._rolling.paused(session_key)
+
     async def saw(self, session_key: str, up_to: int) -> None:
         """Keep everything up to this message out of later summaries, for good."""
         await self._cursors.saw(session_key, up_to)
@@ -249,7 +253,7 @@ class SummaryLoop:
         batch = backlog.oldest(self._rules.share(BATCH_CHARS))
         if not batch:
             return False
-        if self._rolling.paused(session_key):
+        if self.paused(session_key):
             return False  # what it goes on from is about to be purged
         waited = set(backlog.waiting)
         people = {
@@ -387,6 +391,9 @@ class NoSummary:
         return []
 
     async def lost(self, session_key: str) -> bool:
+        return False
+
+    def paused(self, session_key: str) -> bool:
         return False
 
     async def saw(self, session_key: str, up_to: int) -> None:

@@ -246,9 +246,10 @@ class Refill(Background, Derived):
         if phase == "disk" and not purge.erases:
             return self._find_lost(purge)
         if phase == "done":  # until here, no summary of these conversations may be written
-            waiting, self._to_read = self._to_read, set()
-            for key in sorted(waiting):
-                self._worker.note(key)
+            for key in sorted(self._to_read):
+                if not self._loops.summary_paused(key):  # by another purge, which has an end of its own
+                    self._to_read.remove(key)
+                    self._worker.note(key)
         return None
 
     def _purge_tracks(self, purge: Purge) -> Purged:
@@ -264,12 +265,16 @@ class Refill(Background, Derived):
         """Note which summaries are to be made again."""
         for key in sorted(purge.sessions):
             if await self._loops.summary_lost(key):
-                self._loops.tracks.begin_again(key)
-                self._windows.use(key).refilled = False
                 self._to_read.add(key)
 
     async def _read_again(self, session_key: str) -> None:
         window = self._windows.use(session_key)
-        if window.place is not None and not window.refilled:
+        if window.refill is not None:  # it looked no further back than was needed then
+            await asyncio.wait([window.refill])
+        if not await self._loops.summary_lost(session_key):
+            return
+        self._loops.tracks.begin_again(session_key)
+        window.refilled = False
+        if window.place is not None:
             before = str(snowflake_at(self._clock()) + (1 << 22))
             await asyncio.wait([self.read(window.place, session_key, window, before=before)])
