@@ -244,10 +244,13 @@ class Caller(ABC):
         """The persona whose changes are shown; None for those of all. Raises Refused."""
         return self.persona(history.branches, wanted) if history.records else None
 
-    async def change(self, why: str, make: Callable[[Draft], str], **metadata: Any) -> str:
-        """Change what is remembered, as one change that says why."""
+    async def change(
+        self, why: str, make: Callable[[Draft], str], *, aside: bool = False, **metadata: Any
+    ) -> str:
+        """Change what is remembered, as one change that says why. See `Memory.change`."""
         metadata = {**self.metadata, **metadata}
-        return await self.memory.change(self.subject, why, make, branch=self.persona_here, **metadata)
+        here = self.persona_here
+        return await self.memory.change(self.subject, why, make, branch=here, aside=aside, **metadata)
 
     def may_show(self, item: Item) -> bool:
         """Whether an item may be named in the answer."""

@@ -100,6 +100,21 @@ class Origin:
     question: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an item shall say from now on, and what that rests on.
+
+    `level` is how private its words are, `marked` how private they were said to be.
+    """
+
+    text: str
+    tags: tuple[str, ...]
+    level: Sensitivity
+    marked: Sensitivity
+    origin: Origin
+    facets: Facets
+
+
 KEYED = "key"
 """Stands for the kind where items are found by their keys."""
 
@@ -255,9 +270,8 @@ class Draft:
             if origin.question:
                 return current, "ignored"  # a guess isn't a contradiction
             return current, self._dispute(current, text, level, origin)
-        if origin.needs_yes:
-            return self.propose_change(current, text, tidy_tags(tags), level, marked, origin, requested)
-        return self._change(current, text, tidy_tags(tags) or current.tags, level, marked, origin, requested)
+        claim = Claim(text, tidy_tags(tags) or current.tags, level, marked, origin, requested)
+        return self._propose_change(current, claim) if origin.needs_yes else self._change(current, claim)
 
     def confirm(self, item: Item, origin: Origin) -> None:
         """Record that another message says what an item says, as far as its words show that.
@@ -345,7 +359,7 @@ class Draft:
         # whether the item is still true (no text).
         if how == "use_new" and other is None and conflict.text:
             level = conflict.sensitivity
-            self._change(current, conflict.text, current.tags, level, level, origin, current.facets)
+            self._change(current, Claim(conflict.text, current.tags, level, level, origin, current.facets))
         elif how == "both_valid" and other is None and conflict.text:
             known = self._with_text(current.kind, conflict.text)
             if known is None:
@@ -412,38 +426,34 @@ class Draft:
             item = replace(item, id=item_id(kind, f"{text} {self.now_ms}"))
         return item
 
-    def _change(
-        self,
-        current: Item,
-        text: str,
-        tags: tuple[str, ...],
-        level: Sensitivity,
-        marked: Sensitivity,
-        origin: Origin,
-        requested: Facets,
-    ) -> tuple[Item, Outcome]:
+    def _change(self, current: Item, claim: Claim) -> tuple[Item, Outcome]:
         """Give an item new text and tags, unless nothing about it would change."""
+        origin, tags, before = claim.origin, claim.tags, current.facets
         # Repeating a text can still be news: the person confirms it, which settles questions about it too.
-        outranks = origin.author == "stated" and current.facets.author == "inferred"
-        repeated = normalise(current.text) == normalise(text)
+        outranks = origin.author == "stated" and before.author == "inferred"
+        repeated = normalise(current.text) == normalise(claim.text)
         same = current.active and repeated and set(tags) <= set(current.tags)
-        key = requested.key
+        key = claim.facets.key
         if key is None or any(one.active and one.id != current.id for one in self._at(KEYED, key)):
-            key = current.facets.key  # it names another item that is in use
+            key = before.key  # it names another item that is in use
         settles = origin.author == "stated" and any(c.item_id == current.id for c in self._fold.conflicts)
         # Only the person lowers sensitivity, with `mark`; and repeating a text in private does not raise it.
-        level = stricter(current.facets.sensitivity, marked if same else level)
-        named = key != current.facets.key
-        if same and not outranks and not settles and not named and level == current.facets.sensitivity:
+        level = stricter(before.sensitivity, claim.marked if same else claim.level)
+        named = key != before.key
+        if same and not outranks and not settles and not named and level == before.sensitivity:
             return current, "unchanged"
-        triple = requested.triple or (current.facets.triple if repeated else None)
-        facets = replace(current.facets, sensitivity=level, key=key, triple=triple)
-        changed = replace(current, facets=facets)
-        fields = {"text": text, "tags": list(tags), "status": "active", "source": origin.source.to_json()}
+        triple = claim.facets.triple or (before.triple if repeated else None)
+        changed = replace(current, facets=replace(before, sensitivity=level, key=key, triple=triple))
+        fields = {
+            "text": claim.text,
+            "tags": list(tags),
+            "status": "active",
+            "source": origin.source.to_json(),
+        }
         now = current.to_json()
         body = {name: value for name, value in fields.items() if value != now[name]}
         # The text is always part of it: a fold takes an event with a text for a claim, and settles conflicts.
-        self.emit("modify", changed, {**body, "text": text}, origin)
+        self.emit("modify", changed, {**body, "text": claim.text}, origin)
         return self.items[current.id], "updated" if current.active else "restored"
 
     # ------------------------------------------------------------------ proposals
@@ -467,35 +477,26 @@ class Draft:
         self.note_proposal(item, origin)
         return "proposed"
 
-    def propose_change(
-        self,
-        current: Item,
-        text: str,
-        tags: tuple[str, ...],
-        level: Sensitivity,
-        marked: Sensitivity,
-        origin: Origin,
-        requested: Facets,
-    ) -> tuple[Item, Outcome]:
-        """Propose another text for an item. The arguments are as for `Draft.upsert`."""
-        if current.active and normalise(current.text) == normalise(text):
-            secret = stricter(current.facets.sensitivity, marked)
-            if secret == current.facets.sensitivity:
+    def _propose_change(self, current: Item, claim: Claim) -> tuple[Item, Outcome]:
+        """Propose another text for an item."""
+        before, origin = current.facets, claim.origin
+        if current.active and normalise(current.text) == normalise(claim.text):
+            secret = stricter(before.sensitivity, claim.marked)
+            if secret == before.sensitivity:
                 return current, "unchanged"
-            changed = replace(current, facets=replace(current.facets, sensitivity=secret))
-            self.emit("modify", changed, {}, origin)
+            self.emit("modify", replace(current, facets=replace(before, sensitivity=secret)), {}, origin)
             return self.items[current.id], "updated"
         facets = replace(
-            current.facets,
+            before,
             author="inferred",
-            sensitivity=stricter(current.facets.sensitivity, level),
-            key=requested.key or current.facets.key,
-            triple=requested.triple,
+            sensitivity=stricter(before.sensitivity, claim.level),
+            key=claim.facets.key or before.key,
+            triple=claim.facets.triple,
         )
         wanted = replace(
             current,
-            text=text,
-            tags=tags or current.tags,
+            text=claim.text,
+            tags=claim.tags,
             status="active",
             source=origin.source,
             updated_at=self.now_ms,

@@ -151,7 +151,7 @@ class ToolContext:
         if self.speaker.permission.erased:
             raise Refused("the person had their memory erased meanwhile; do without")
 
-    def why(self, tool: str) -> dict[str, str]:
+    def why(self, tool: str) -> dict[str, Any]:
         """The commit metadata that says who made a change."""
         return {"by": tool, "message": str(self.speaker.origin.source)}
 

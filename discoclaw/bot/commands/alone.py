@@ -334,7 +334,7 @@ async def take(call: Call, file: discord.Attachment) -> str:
         return ", ".join(parts) + back + (f"\n{presumed_private(len(presumed))}" if presumed else "")
 
     # Not what the file is called: others may read the history too.
-    return await call.change("imported by command", make, **{PRESUMED: presumed})
+    return await call.change("imported by command", make, aside=True, **{PRESUMED: presumed})
 
 
 async def _content(file: discord.Attachment) -> bytes:

@@ -210,6 +210,7 @@ class Memory:
         *,
         branch: str | None = None,
         begin: bool = True,
+        aside: bool = False,
         **metadata: Any,
     ) -> T:
         """Let `wish` draft changes on the newest view, and record them as one commit. Returns its result.
@@ -217,7 +218,8 @@ class Memory:
         `wish` runs again, on what is there then, if another process recorded something meanwhile: what
         it does beside the draft has to bear that. `why` is the commit's message, `metadata` its other fields.
         `branch` is HEAD's by default. One that does not exist yet is created with its first change, as a fork
-        of `main`, or is Refused if it may not `begin`. Without changes nothing is written. Raises whatever
+        of `main`, or is Refused if it may not `begin`. Thousands of changes take seconds, in which others are
+        answered if they are drafted `aside`, in a thread. Without changes nothing is written. Raises whatever
         `wish` raises, and MemoryFault when the disk fails; the memory is then unchanged.
         """
 
@@ -232,19 +234,24 @@ class Memory:
             if name not in one.branches.all:
                 records.append(one.branches.create(name, "", now_ms=now_ms, start=view.head, **metadata))
                 now_ms += 1
-            draft = Draft(
-                view,
-                now_ms=now_ms,
-                max_items=self.max_items,
-                erased_at=self.erased_at(subject),
-                bot_memory=subject == BOT,
-                reminders=one.branches.reminders,
-            )
-            outcome = wish(draft)
-            commit = draft.commit(why, branch=name, **metadata)
-            if commit is None:
-                return outcome, (), None
-            return outcome, [*records, commit], draft.after(commit)
+            erased_at, reminders = self.erased_at(subject), one.branches.reminders
+
+            def drafted() -> tuple[T, Sequence[Record], View | None]:
+                draft = Draft(
+                    view,
+                    now_ms=now_ms,
+                    max_items=self.max_items,
+                    erased_at=erased_at,
+                    bot_memory=subject == BOT,
+                    reminders=reminders,
+                )
+                outcome = wish(draft)
+                commit = draft.commit(why, branch=name, **metadata)
+                if commit is None:
+                    return outcome, (), None
+                return outcome, [*records, commit], draft.after(commit)
+
+            return await in_thread(drafted) if aside else drafted()
 
         return await self._write(subject, attempt)
 
