@@ -37,10 +37,11 @@ from discoclaw.bot.answers import Telling
 from discoclaw.bot.client import DiscoClaw, Door, nothing_missed, sync_if_changed
 from discoclaw.bot.commands.context import CommandContext
 from discoclaw.bot.commands.dispatch import Commands
-from discoclaw.bot.commands.table import CATALOGUE
+from discoclaw.bot.commands.table import CATALOGUE, CONTROLS
 from discoclaw.bot.files import Download, Links
 from discoclaw.bot.gateway import finding as connection
 from discoclaw.bot.past import Past
+from discoclaw.bot.pressed import taken
 from discoclaw.bot.receipts import Receipts
 from discoclaw.bot.sending import tell_owner
 from discoclaw.bot.sharded import ShardedDiscoClaw
@@ -415,9 +416,11 @@ def build(
         talk,
         delivery,
         deleted_messages,
-        commands,
         voices,
         archiving,
+        commands.request_of,
+        commands.requested,
+        pressed=partial(taken, commands, CONTROLS),
         hearers=(delivery, absence) if bounds.hours else (delivery,),  # what needs no model comes first
         setup=(set_up,),
         ready=tuple(ready),

@@ -14,17 +14,13 @@ import discord
 
 from discoclaw.bot import naming
 from discoclaw.bot.answers import Unclear, sentence
-from discoclaw.bot.layout import send_either
+from discoclaw.bot.commands.dispatch import Outcome
+from discoclaw.bot.layout import Field, Form, send_either
 from discoclaw.bot.links import source_words
 from discoclaw.bot.pressed import (
     BRANCH,
-    DONE_ALREADY,
-    GONE,
     USER,
     Controls,
-    Field,
-    Form,
-    Outcome,
     Press,
     Pressed,
     become,
@@ -34,19 +30,17 @@ from discoclaw.bot.pressed import (
 )
 from discoclaw.bot.proposals import answered, waiting
 from discoclaw.bot.words import texts_of, texts_shown
-from discoclaw.commands.caller import OPTED_OUT
+from discoclaw.commands.caller import DONE_ALREADY, GONE, OPTED_OUT
 from discoclaw.commands.memories import STAMP, Asked, menu_of, stamp
 from discoclaw.commands.questions import LETTERS
 from discoclaw.core.draft import Resolution
 from discoclaw.core.errors import Refused
 from discoclaw.core.item import Item
 from discoclaw.core.pending import Key, is_proposal, key_of_event
-from discoclaw.core.reminder import did_in
 from discoclaw.core.subject import user_subject
 from discoclaw.core.view import View
 from discoclaw.memory.subjects import verbs
 from discoclaw.show.answer import ASKED_ID, IN_CARD, Answer, Button, Row, read, written
-from discoclaw.show.markup import NOTE, name
 
 _VERB = rf"(?P<verb>{'|'.join(naming.ACTS)})"
 _COMMIT = r"(?P<commit>[0-9a-f]{16})"
@@ -70,42 +64,30 @@ async def settle(at: Pressed) -> str:
 
 
 async def _settled(at: Pressed, how: Resolution) -> str:
-    asked = Asked("settle", "", at.known["branch"])
-    answer = {"question": at.known["event"], "how": how}
-    return str(await at.presses.again(at.press, asked, answer))
+    return await _given(at, "settle", question=at.known["event"], how=how)
 
 
 @CONTROLS.on(rf"undo:{USER}:{_COMMIT}:{BRANCH}", once=True)
 async def undo(at: Pressed) -> str:
     """Take one commit back."""
-    memory, commit, branch = at.presses.context.store, at.known["commit"], at.known["branch"]
-    history = await memory.history(at.subject)
-    if commit not in history.commits or branch not in history.branches.all:
-        raise Refused(GONE)
-    done = await verbs.revert(memory, at.subject, commit, at.origin, branch=branch, **at.how)
-    if done.commit is not None:
-        left = "; what has changed since stays" if done.clashes else ""
-        return f"{NOTE}taken back{left}"
-    if any(did_in(event) for event in history.commits[commit].events):
-        raise Refused("that reminder has come or was changed since, so there is nothing to take back")
-    raise Refused("it has changed since, so it stays" if done.clashes else DONE_ALREADY)
+    return await _given(at, "history revert", change=at.known["commit"])
 
 
 @CONTROLS.on(rf"switch:{USER}:{BRANCH}", once=True)
 async def switch(at: Pressed) -> str:
     """Switch to a persona."""
-    memory, branch = at.presses.context.store, at.known["branch"]
-    branches = await memory.branches(at.subject)
-    if branches.named(branch).name == branches.current:
-        raise Refused(f"{branch!r} is your persona already")
-    after = await verbs.switch(memory, at.subject, branch, said_at=at.time_ms, **at.how)
-    return f"{NOTE}Your persona is now **{name(after.current)}**."
+    return await _given(at, "persona switch", name=at.known["branch"])
+
+
+async def _given(at: Pressed, verb: str, **values: str) -> str:
+    """Give a command that is answered with a sentence, about the persona that the button names."""
+    return str(await at.commands.again(at.press, Asked(verb, "", at.known["branch"]), values))
 
 
 @CONTROLS.on(rf"hatch:{USER}", once=True, needs=())
 async def hatch(at: Pressed) -> str:
     """Begin the interview that gives us a personality, where the button stands."""
-    return await at.presses.context.hatchery.begin(at.user_id, at.place, str(at.message.id))
+    return await at.context.hatchery.begin(at.user_id, at.place, str(at.message.id))
 
 
 @CONTROLS.on(rf"erase:{USER}:(?P<target>\d{{1,20}})")
@@ -113,10 +95,10 @@ async def erase(at: Pressed) -> str:
     """Destroy all that is remembered about a person: about oneself, or by an owner about anybody."""
     target, message = at.known["target"], at.press.message
     asked = int(message.created_at.timestamp() * 1000) if message is not None else 0
-    if at.presses.context.store.erased_at(user_subject(target)) >= asked:
+    if at.context.store.erased_at(user_subject(target)) >= asked:
         raise Refused(DONE_ALREADY)
     sure = {"user": target, "yes": True}
-    return str(await at.presses.again(at.press, Asked("data erase", "", ""), sure))
+    return str(await at.commands.again(at.press, Asked("data erase", "", ""), sure))
 
 
 @CONTROLS.on(rf"keep:{USER}", needs=())
@@ -151,7 +133,7 @@ async def _again(at: Pressed, item: str) -> Outcome:
     # A new text is too long for a custom id; it stands in the question, which only we can edit.
     text = naming.new_text(at.message.content) if at.known["verb"] == "edit" else ""
     asked = Asked(at.known["verb"], item, at.known["branch"], text)
-    return await at.presses.again(at.press, asked)
+    return await at.commands.again(at.press, asked)
 
 
 async def _turned(press: Press, outcome: Outcome) -> None:
@@ -169,7 +151,7 @@ async def page_of_list(at: Pressed) -> Outcome:
     shown = texts_shown(at.message)
     typed = written([one for one in (naming.typed_in(shown), naming.new_text(shown)) if one])
     try:
-        return await at.presses.turn(at.press, at.known["verb"], typed, int(at.known["page"]))
+        return await at.commands.turn(at.press, at.known["verb"], typed, int(at.known["page"]))
     except Unclear as question:
         return question.answer
 
@@ -177,7 +159,7 @@ async def page_of_list(at: Pressed) -> Outcome:
 @CONTROLS.on(rf"lost:{USER}")
 async def keep_lost(at: Pressed) -> Outcome:
     """Remember what an edit left out, as a memory of its own."""
-    return await at.presses.turn(at.press, "remember", naming.lost_in(at.message.content), 1)
+    return await at.commands.turn(at.press, "remember", naming.lost_in(at.message.content), 1)
 
 
 @CONTROLS.on(rf"leave:{USER}", needs=())
@@ -189,13 +171,13 @@ async def leave(at: Pressed) -> str:
 @CONTROLS.on(rf"open:{USER}:(?P<text>.+)", take=handed_on)
 async def open_(at: Pressed) -> None:
     """Give a command (`memory show`), or ask as a request of a kind (`optout`); see `Commands.opened`."""
-    await at.presses.opened(at.press, at.known["text"])
+    await at.commands.opened(at.press, at.known["text"])
 
 
 @CONTROLS.on(rf"menu:{USER}:(?P<name>[^:]{{1,32}}):(?P<message>\d{{1,20}})", take=handed_on)
 async def filled(at: Pressed) -> None:
     """Carry out a command of a message's menu with what was typed into its form."""
-    await at.presses.filled(at.press, at.known["name"], at.known["message"], at.values)
+    await at.commands.filled(at.press, at.known["name"], at.known["message"], at.values)
 
 
 # ---------------------------------------------------------------------- below what waits for a yes
@@ -205,7 +187,7 @@ async def filled(at: Pressed) -> None:
 async def answer(at: Pressed) -> str:
     """Say yes or no to all that one change proposed."""
     commit, yes = at.known["commit"], at.known["how"] == "yes"
-    history = await at.presses.context.store.history(at.subject)
+    history = await at.context.store.history(at.subject)
     if commit not in history.commits or at.known["branch"] not in history.branches.all:
         raise Refused(GONE)
     asked = {key_of_event(event) for event in history.commits[commit].events if is_proposal(event)}
@@ -222,7 +204,7 @@ async def _whispered_menus(press: Press, outcome: Outcome) -> None:
 @CONTROLS.on(rf"choose:{USER}:{BRANCH}", show=_whispered_menus)
 async def choose(at: Pressed) -> Answer:
     """Show what is pending, with menus."""
-    branch, days = at.known["branch"], at.presses.settings.pending_days
+    branch, days = at.known["branch"], at.commands.settings.pending_days
     return waiting(at.user_id, await _waiting(at), branch, in_private=True, days=days)
 
 
@@ -244,21 +226,21 @@ async def choice(at: Pressed) -> Answer:
         await _waiting(at),
         branch,
         in_private=card or private,
-        days=at.presses.settings.pending_days,
+        days=at.commands.settings.pending_days,
     )
     return replace(left.said(note), plain=not card)
 
 
 async def _waiting(at: Pressed) -> View:
     """The view with what is pending. Raises Refused if its persona is gone."""
-    memory, branch = at.presses.context.store, at.known["branch"]
+    memory, branch = at.context.store, at.known["branch"]
     if branch not in (await memory.branches(at.subject)).all:
         raise Refused(GONE)
     return await memory.view(at.subject, branch)
 
 
 async def _answer(at: Pressed, asked: Collection[Key], *, yes: bool) -> list[Item]:
-    context = at.presses.context
+    context = at.context
     if yes and context.choices.opted_out(at.user_id):
         raise Refused(OPTED_OUT)
     branch = at.known["branch"]
@@ -274,13 +256,13 @@ async def turn(at: Pressed) -> Answer:
     values = at.known["values"]
     if values == IN_CARD:
         values = read(texts_of(at.press.message).get(ASKED_ID, ""))
-    return await at.presses.turn(at.press, at.known["verb"], values, int(at.known["page"]))
+    return await at.commands.turn(at.press, at.known["verb"], values, int(at.known["page"]))
 
 
 @CONTROLS.on(rf"usage:{USER}", needs=())
 async def usage(at: Pressed) -> Answer:
     """Show another view of what models were used for."""
-    return await at.presses.turn(at.press, "data usage", at.chosen[0], 1)
+    return await at.commands.turn(at.press, "data usage", at.chosen[0], 1)
 
 
 @CONTROLS.on(rf"revert:{USER}:{_COMMIT}:{_PAGE}:(?P<limit>\d{{1,4}}):{BRANCH}")
@@ -293,14 +275,14 @@ async def revert(at: Pressed) -> Answer:
 async def be(at: Pressed) -> Answer:
     """Switch to a persona, and show them all again."""
     note = await switch(at)
-    return (await at.presses.turn(at.press, "persona list", "", int(at.known["page"]))).said(note)
+    return (await at.commands.turn(at.press, "persona list", "", int(at.known["page"]))).said(note)
 
 
 @CONTROLS.on(rf"decide:{USER}:{_EVENT}:(?P<how>[knb]):{_PAGE}:{BRANCH}")
 async def decide(at: Pressed) -> Answer:
     """Answer a question, and show the next one."""
     note = await _settled(at, LETTERS[at.known["how"]])
-    return (await at.presses.turn(at.press, "settle", "", int(at.known["page"]))).said(note)
+    return (await at.commands.turn(at.press, "settle", "", int(at.known["page"]))).said(note)
 
 
 @CONTROLS.on(rf"back:{USER}:{_COMMIT}:{_PAGE}:(?P<shown>{_SHOWN}):{BRANCH}")
@@ -315,7 +297,7 @@ async def _acted(at: Pressed, shown: str, act: Callable[[], Awaitable[Outcome]])
 
     `shown` is `_SHOW` or the limit of a log.
     """
-    memory, branch = at.presses.context.store, at.known["branch"]
+    memory, branch = at.context.store, at.known["branch"]
 
     async def newest() -> str | None:
         """The newest change of the persona; None if it has none of its own."""
@@ -339,7 +321,7 @@ async def _acted(at: Pressed, shown: str, act: Callable[[], Awaitable[Outcome]])
 
 async def _page(at: Pressed, shown: str) -> Answer:
     verb, values = (_SHOW, "") if shown == _SHOW else ("history log", f"|{shown}|{at.known['branch']}")
-    return await at.presses.turn(at.press, verb, values, int(at.known["page"]))
+    return await at.commands.turn(at.press, verb, values, int(at.known["page"]))
 
 
 # ---------------------------------------------------------------------- the menu of one memory
@@ -352,7 +334,7 @@ def _asked(at: Pressed, verb: str, text: str = "") -> Asked:
 @CONTROLS.on(rf"item:{USER}:{_ITEM}")
 async def item(at: Pressed) -> Answer:
     """Show one memory, as it is now, with what can be done about it."""
-    found = await at.presses.meant(at.press, _asked(at, "why"))
+    found = await at.commands.meant(at.press, _asked(at, "why"))
     where = partial(source_words, at.press.client)
     return menu_of(found, at.user_id, at.known["branch"], int(at.known["page"]), where)
 
@@ -361,13 +343,13 @@ async def item(at: Pressed) -> Answer:
 async def do(at: Pressed) -> Answer:
     """Give a command that changes the memory, and show the page again."""
     asked = _asked(at, at.known["verb"])
-    return await _acted(at, _SHOW, lambda: at.presses.again(at.press, asked))
+    return await _acted(at, _SHOW, lambda: at.commands.again(at.press, asked))
 
 
 @CONTROLS.on(rf"why:{USER}:{_ITEM}")
 async def why(at: Pressed) -> Answer:
     """Show where the memory comes from."""
-    outcome = await at.presses.again(at.press, _asked(at, "why"))
+    outcome = await at.commands.again(at.press, _asked(at, "why"))
     card = outcome if isinstance(outcome, Answer) else Answer(rows=[Row(outcome)])
     back = f"item:{at.user_id}:{at.known['item']}:{at.known['page']}:{at.known['branch']}"
     return replace(card, controls=(*card.controls, Button(back, "Back")))
@@ -376,7 +358,7 @@ async def why(at: Pressed) -> Answer:
 @CONTROLS.on(rf"change:{USER}:{_ITEM}", take=opens_form)
 async def change(at: Pressed) -> Form:
     """Open a form with the memory's text."""
-    found = await at.presses.meant(at.press, _asked(at, "edit"))
+    found = await at.commands.meant(at.press, _asked(at, "edit"))
     known = f"{at.user_id}:{stamp(found)}:{at.known['page']}:{at.known['branch']}"
     return Form(f"edit:{known}", "Change a memory", [Field("text", "What it says", found.text)])
 
@@ -385,4 +367,4 @@ async def change(at: Pressed) -> Form:
 async def edit(at: Pressed) -> Answer:
     """Give the memory the text that was typed into its form."""
     asked = _asked(at, "edit", at.values["text"])
-    return await _acted(at, _SHOW, lambda: at.presses.again(at.press, asked))
+    return await _acted(at, _SHOW, lambda: at.commands.again(at.press, asked))

@@ -19,25 +19,13 @@ import discord
 from discord import app_commands
 from discord.ext import commands
 
-from discoclaw.bot import (
-    actions,
-    answer_buttons,
-    buttons,
-    gateway,
-    live_settings,
-    pressed,
-    reminders,
-    voice,
-    wire,
-    words,
-)
+from discoclaw.bot import gateway, voice, wire, words
 from discoclaw.bot.access import Access, Elsewhere
-from discoclaw.bot.answer_buttons import Anew
 from discoclaw.bot.deliver import Answer
 from discoclaw.bot.gateway import Connected
 from discoclaw.bot.layout import SILENT
 from discoclaw.bot.pairing import Pairing
-from discoclaw.bot.pressed import Presses
+from discoclaw.bot.requests import Request
 from discoclaw.bot.sending import Below
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import Voices
@@ -58,15 +46,6 @@ from discoclaw.settings import Settings
 
 log = logging.getLogger(__name__)
 
-CONTROLS = (
-    *actions.CONTROLS.all,
-    *buttons.CONTROLS.all,
-    *live_settings.CONTROLS.all,
-    *answer_buttons.CONTROLS.all,
-    *reminders.CONTROLS.all,
-)
-"""Everything that people can press, and every form that they can send."""
-
 
 async def nothing_missed(message: Inbound) -> None:
     """Nothing is to be taken in before a message."""
@@ -76,17 +55,21 @@ async def nothing_missed(message: Inbound) -> None:
 class Door:
     """What is behind the client: the parts to which it hands what arrives from Discord.
 
-    `hearers` hear of the gateway's sessions, `setup` runs after login, and `ready` whenever the servers of
-    all shards are known; each in its order. `heard` is told of each message of somebody who may talk to us.
-    `missed` is awaited before a message is taken in, and takes in what was missed before it.
+    `pressed` takes what people press and the forms they send. A message may ask for what a command does
+    (`request_of`), which is then `requested`. `hearers` hear of the gateway's sessions, `setup` runs after
+    login, and `ready` whenever the servers of all shards are known; each in its order. `heard` is told of
+    each message of somebody who may talk to us. `missed` is awaited before a message is taken in, and takes
+    in what was missed before it.
     """
 
     talk: Talk
     delivery: Delivery
     deleted_messages: DeletedMessages
-    presses: Presses
     voices: Voices
     archiving: Archiving
+    request_of: Callable[[Inbound], Request | None]
+    requested: Callable[[discord.Message, Request], Awaitable[None]]
+    pressed: Callable[[discord.Interaction[Any]], Awaitable[None]]
     hearers: tuple[Hearer, ...]
     setup: tuple[Callable[[], Awaitable[None]], ...]
     ready: tuple[Callable[[], Awaitable[None]], ...]
@@ -133,9 +116,7 @@ class DiscoClaw(commands.Bot):
         """Hand what arrives to the parts behind a door. Called once, before the client logs in."""
         self.door = door
         self.talk, self.delivery, self.deleted_messages = door.talk, door.delivery, door.deleted_messages
-        self.presses, self.voices = door.presses, door.voices
-        parts = (door.talk, door.deleted_messages, door.voices)
-        self.anew = Anew(self, *parts, self.heard, self.said, self.answer, self.redactor)
+        self.voices = door.voices
         self.sessions = Sessions((self.connected, self.elsewhere, *door.hearers))
 
     def me(self) -> Me:
@@ -172,7 +153,7 @@ class DiscoClaw(commands.Bot):
         await self.processes.look(texts_about(str(interaction.user.id)))
 
     async def on_interaction(self, interaction: discord.Interaction[Any]) -> None:
-        await pressed.taken(interaction, CONTROLS)
+        await self.door.pressed(interaction)
 
     async def on_ready(self) -> None:
         await self.greet()
@@ -279,7 +260,7 @@ class DiscoClaw(commands.Bot):
         if not self.settings.commands_enabled or wire.is_command(heard.text):
             return self.settings.commands_enabled
         about_another = heard.attachments or (heard.quoted is not None and not heard.quoted.by_us)
-        if about_another or self.presses.request_of(heard) is None:
+        if about_another or self.door.request_of(heard) is None:
             return False
         return await self.talk.takes_requests(heard)
 
@@ -289,8 +270,8 @@ class DiscoClaw(commands.Bot):
             return
         if wire.is_command(heard.text):
             await self.process_commands(message)
-        elif (asked := self.presses.request_of(heard)) is not None:
-            await self.presses.requested(message, asked)
+        elif (asked := self.door.request_of(heard)) is not None:
+            await self.door.requested(message, asked)
 
     def answer(
         self,

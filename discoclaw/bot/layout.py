@@ -237,3 +237,48 @@ def file_of(piece: Piece) -> discord.File | None:
     if isinstance(piece, Message):
         return None
     return discord.File(BytesIO(piece.content.encode()), filename=piece.name)
+
+
+# ---------------------------------------------------------------------- forms
+
+LONGEST = 4000
+"""The most that Discord lets people type into one field, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field to type in. `text` stands in it at first; `long`: it has several lines."""
+
+    name: str
+    label: str
+    text: str = ""
+    long: bool = True
+    required: bool = True
+    most: int = LONGEST
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A modal to open: its custom id, its title and its fields."""
+
+    custom_id: str
+    title: str
+    fields: Sequence[Field]
+
+
+async def open_form(interaction: discord.Interaction[Any], form: Form) -> None:
+    """Open a modal, as the first response to an interaction. Raises ChatError."""
+    modal = discord.ui.Modal(title=form.title[:45], custom_id=form.custom_id, timeout=None)
+    for field in form.fields:
+        style = discord.TextStyle.paragraph if field.long else discord.TextStyle.short
+        box: discord.ui.TextInput[Any] = discord.ui.TextInput(
+            custom_id=field.name,
+            style=style,
+            default=field.text[: field.most] or None,
+            required=field.required,
+            max_length=field.most,
+        )
+        modal.add_item(discord.ui.Label(text=field.label[:45], component=box))
+    modal.stop()  # as the view of a card is
+    with discord_errors():
+        await interaction.response.send_modal(modal)

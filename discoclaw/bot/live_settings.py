@@ -11,7 +11,8 @@ from typing import Any
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.pressed import USER, Controls, Field, Form, Pressed, opens_form
+from discoclaw.bot.layout import Field, Form
+from discoclaw.bot.pressed import USER, Controls, Pressed, opens_form
 from discoclaw.core.errors import Refused
 from discoclaw.core.live import GLOBAL, Scope
 from discoclaw.core.message import Place
@@ -250,7 +251,7 @@ async def unset(at: Pressed) -> Answer:
 async def type_value(at: Pressed) -> Form:
     """Open the form in which a value is typed."""
     scope, name = shown_scope(at.known["scope"]), at.known["field"]
-    admin = Admin(at.press, at.presses.context.settings, at.presses.settings.owners)
+    admin = Admin(at.press, at.context.settings, at.commands.settings.owners)
     admin.check(scope)
     row = admin.settings.row(scope, name)
     field, text = row.field, "" if row.own is None else str(row.own)
@@ -267,8 +268,8 @@ async def take_value(at: Pressed) -> Answer:
 
 
 async def _admin(at: Pressed) -> Admin:
-    await at.presses.context.settings.refresh()
-    return Admin(at.press, at.presses.context.settings, at.presses.settings.owners)
+    await at.context.settings.refresh()
+    return Admin(at.press, at.context.settings, at.commands.settings.owners)
 
 
 async def _change(at: Pressed, typed: str) -> Answer:

@@ -15,7 +15,6 @@ quickly; a control that opens one says so with `opens_form`.
 import asyncio
 import logging
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,22 +23,19 @@ from typing import Any, TypeVar, cast
 import discord
 
 from discoclaw.bot import wire, words
-from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, Telling, sentence, told_if_slow
+from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence, told_if_slow
 from discoclaw.bot.commands.context import CommandContext
-from discoclaw.bot.layout import SILENT, buttons_below, rendered, send_pieces
-from discoclaw.bot.requests import Request
+from discoclaw.bot.commands.dispatch import Commands, Outcome
+from discoclaw.bot.layout import SILENT, Form, buttons_below, open_form, rendered, send_pieces
 from discoclaw.bot.sending import TOO_LATE
 from discoclaw.bot.wire import discord_errors
 from discoclaw.bot.words import closed, frame_of
-from discoclaw.commands.memories import Asked
-from discoclaw.commands.spec import Command, Need, Values
+from discoclaw.commands.spec import Need
 from discoclaw.core.draft import Origin
 from discoclaw.core.errors import ChatError, ChatGone, MemoryFault, Refused
-from discoclaw.core.item import Item
-from discoclaw.core.message import Inbound, Place
+from discoclaw.core.message import Place
 from discoclaw.core.subject import user_subject
 from discoclaw.core.text import clip
-from discoclaw.settings import Settings
 from discoclaw.show.answer import Answer, message
 from discoclaw.show.markup import NOTE
 
@@ -50,57 +46,9 @@ BRANCH = r"(?P<branch>[^:]{1,40})"
 NOT_NOW = "My disk is slow to answer, so I can't open this now. Please try again in a moment."
 OPEN_WITHIN_S = 2.0
 """Discord takes a modal within three seconds of a press."""
-LONGEST = 4000
-"""The most that Discord lets people type into one field, in characters."""
 NOT_YOURS = "These buttons are for somebody else."
-DONE_ALREADY = "that is done already"
-GONE = "I can't find that any more: the memory or its persona was deleted since"
 
 Press = discord.Interaction[Any]
-Outcome = str | Answer
-"""The result of a press, as the message then shows it."""
-
-
-class Presses(ABC):
-    """What controls work with: the commands, as a press gives them. All raise Refused and MemoryFault.
-
-    A port, because commands know the client, and the client hands presses on.
-    """
-
-    def __init__(self, context: CommandContext, telling: Telling, settings: Settings) -> None:
-        self.context, self.telling, self.settings = context, telling, settings
-
-    @abstractmethod
-    async def may_talk(self, person: discord.User | discord.Member, guild: discord.Guild | None) -> bool:
-        """Whether somebody is on the allowlist."""
-
-    @abstractmethod
-    async def again(self, press: Press, asked: Asked, values: Values | None = None) -> Outcome:
-        """Carry out the command that asked something: which memory is meant, or for its `values`."""
-
-    @abstractmethod
-    async def turn(self, press: Press, verb: str, values: str, page: int) -> Answer:
-        """Give a command again, for a page of its card."""
-
-    @abstractmethod
-    async def meant(self, press: Press, asked: Asked) -> Item:
-        """The memory that a card shows, as it is now."""
-
-    @abstractmethod
-    async def opened(self, press: Press, text: str) -> None:
-        """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
-
-    @abstractmethod
-    def request_of(self, heard: Inbound) -> Request | None:
-        """The request in a message, in plain words or as a mistyped command; None if it is talk."""
-
-    @abstractmethod
-    async def requested(self, message: discord.Message, asked: Request) -> None:
-        """Do what a message asks for."""
-
-    @abstractmethod
-    async def filled(self, press: Press, name: str, message: str, values: Mapping[str, str]) -> None:
-        """Carry out a command of a message's menu with what was typed into its form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +59,7 @@ class Pressed:
     `chosen` are the values that were chosen.
     """
 
-    presses: Presses
+    commands: Commands
     press: Press
     control: "Control"
     known: Mapping[str, str]
@@ -121,6 +69,11 @@ class Pressed:
     @property
     def user_id(self) -> str:
         return str(self.press.user.id)
+
+    @property
+    def context(self) -> CommandContext:
+        """What commands work with."""
+        return self.commands.context
 
     @property
     def subject(self) -> str:
@@ -158,7 +111,7 @@ class Pressed:
             said_at=self.time_ms,
             private=self.press.guild_id is None,
             evidence=self.how["at"],
-            dm_privacy=self.presses.context.dm_privacy,
+            dm_privacy=self.context.dm_privacy,
         )
 
 
@@ -213,7 +166,7 @@ class Controls:
         return listed
 
 
-async def taken(press: Press, known: Sequence[Control]) -> None:
+async def taken(commands: Commands, known: Sequence[Control], press: Press) -> None:
     """Do what a control is for that somebody pressed, or a form that they sent; nothing for a command."""
     if press.type not in (discord.InteractionType.component, discord.InteractionType.modal_submit):
         return
@@ -230,7 +183,7 @@ async def taken(press: Press, known: Sequence[Control]) -> None:
         named = words.names_of(press)
         typed = _values(data.get("components", ()))
         values = {name: words.resolved(text, named) for name, text in typed}
-    at = Pressed(press.client.presses, press, control, found.groupdict(), values, data.get("values", ()))
+    at = Pressed(commands, press, control, found.groupdict(), values, data.get("values", ()))
     try:
         if control.anybody or at.user_id == at.known["user"]:
             await control.take(at)
@@ -253,18 +206,18 @@ def _values(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 async def answered(at: Pressed) -> None:
     """Acknowledge a press, do what it is for, and show what came of it. Raises ChatError."""
-    press, presses, control = at.press, at.presses, at.control
+    press, control = at.press, at.control
     with discord_errors():
         # A modal that a command opened stands below no message: its answer is a new one.
         alone = press.message is None
         await press.response.defer(ephemeral=alone, thinking=alone)
     if not await press.client.claims(press):
         return
-    if not control.anybody and not await presses.may_talk(press.user, press.guild):
+    if not control.anybody and not await at.commands.may_talk(press.user, press.guild):
         await whisper(press, NOT_ALLOWED)
         return
     try:
-        presses.context.require(*control.needs)
+        at.context.require(*control.needs)
         outcome = await told_if_slow(_told(at), lambda: whisper(press, SLOW))
     except Refused as refusal:
         # Nothing is left to press. A card stays as it is, unless its buttons work only once; what anybody may
@@ -292,7 +245,7 @@ async def _told(at: Pressed) -> Outcome:
     """The result of a press, and below it what it took back."""
     press = at.press
     hidden = press.guild_id is None or press.message is None or press.message.flags.ephemeral
-    outcome, taken_back = await at.presses.telling.told(
+    outcome, taken_back = await at.commands.telling.told(
         press.user, at.place, at.control.do(at), in_private=hidden
     )
     lines = taken_back.splitlines()
@@ -313,9 +266,9 @@ async def opens_form(at: Pressed) -> None:
     press = at.press
 
     async def made() -> Form:
-        if not await at.presses.may_talk(press.user, press.guild):
+        if not await at.commands.may_talk(press.user, press.guild):
             raise Refused(NOT_ALLOWED)
-        at.presses.context.require(*at.control.needs)
+        at.context.require(*at.control.needs)
         await press.client.look(press)
         return cast(Form, await at.control.do(at))
 
@@ -330,7 +283,7 @@ async def opens_form(at: Pressed) -> None:
             log.warning("a memory could not be read for a modal: %s", fault)
             text = FAILED
         else:
-            await opened(press, form)
+            await open_form(press, form)
             return
         with discord_errors():
             await press.response.send_message(text, ephemeral=True)
@@ -403,54 +356,3 @@ async def whisper(press: Press, outcome: str | Answer) -> None:
     text = clip(answer.as_text(in_private=True), 2000)
     with discord_errors():
         await press.followup.send(text, ephemeral=True, allowed_mentions=SILENT, **more)
-
-
-# ---------------------------------------------------------------------- forms
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field to type in. `text` stands in it at first; `long`: it has several lines."""
-
-    name: str
-    label: str
-    text: str = ""
-    long: bool = True
-    required: bool = True
-    most: int = LONGEST
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A modal to open: its custom id, its title and its fields."""
-
-    custom_id: str
-    title: str
-    fields: Sequence[Field]
-
-
-async def opened(press: Press, form: Form) -> None:
-    """Open a modal, as the first response to an interaction. Raises ChatError."""
-    modal = discord.ui.Modal(title=form.title[:45], custom_id=form.custom_id, timeout=None)
-    for field in form.fields:
-        style = discord.TextStyle.paragraph if field.long else discord.TextStyle.short
-        box: discord.ui.TextInput[Any] = discord.ui.TextInput(
-            custom_id=field.name,
-            style=style,
-            default=field.text[: field.most] or None,
-            required=field.required,
-            max_length=field.most,
-        )
-        modal.add_item(discord.ui.Label(text=field.label[:45], component=box))
-    modal.stop()  # one that is stopped is not kept by discord.py, so `taken` is the only way
-    with discord_errors():
-        await press.response.send_modal(modal)
-
-
-async def asked_for(press: Press, command: Command, message_id: int) -> None:
-    """Open the form of a command, for the person who chose it. Raises ChatError."""
-    fields = [
-        Field(one.name, one.help, most=(one.bounds or (1, LONGEST))[1], required=one.required)
-        for one in command.params
-    ]
-    await opened(press, Form(f"menu:{press.user.id}:{command.path}:{message_id}", command.path, fields))

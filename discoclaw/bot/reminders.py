@@ -14,9 +14,10 @@ from typing import Any, Final
 import discord
 
 from discoclaw.bot.access import Access
-from discoclaw.bot.layout import buttons_below
+from discoclaw.bot.commands.dispatch import Outcome
+from discoclaw.bot.layout import Field, Form, buttons_below
 from discoclaw.bot.links import message_link
-from discoclaw.bot.pressed import USER, Controls, Field, Form, Outcome, Pressed, handed_on, opens_form
+from discoclaw.bot.pressed import USER, Controls, Pressed, handed_on, opens_form
 from discoclaw.bot.wire import can_read, channel_of, discord_errors, member_of, place_of
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGone, ChatUnavailable, Refused
 from discoclaw.core.reminder import Reminder, after
@@ -260,7 +261,7 @@ _MINUTES = r"(?P<minutes>\d{1,5})"
 @CONTROLS.on(rf"unremind:{USER}:{_ID}(?::{_TOKEN})?", once=True)
 async def unremind(at: Pressed) -> str:
     """End a reminder: one that was just set, or below a message of one that repeats."""
-    one = await verbs.delete(at.presses.context.store, at.subject, at.known["id"], at.origin, at.how)
+    one = await verbs.delete(at.context.store, at.subject, at.known["id"], at.origin, at.how)
     return f"{NOTE}deleted{'' if one.private and at.press.guild_id is not None else f': {line_of(one)}'}"
 
 
@@ -272,7 +273,7 @@ async def snooze(at: Pressed) -> str:
 
 
 async def _snoozed(at: Pressed) -> tuple[Reminder, Clock]:
-    memory, clock = at.presses.context.store, await _clock(at)
+    memory, clock = at.context.store, await _clock(at)
     events = (await memory.history(at.subject)).of_reminder(at.known["id"])
     known = [one for event in events if (one := after(event)) is not None]
     if not known:
@@ -288,7 +289,7 @@ async def _snoozed(at: Pressed) -> tuple[Reminder, Clock]:
 @CONTROLS.on(rf"reminders:{USER}:{_TOKEN}", take=handed_on)
 async def reminders(at: Pressed) -> None:
     """Show the person their reminders."""
-    await at.presses.opened(at.press, "remind list")
+    await at.commands.opened(at.press, "remind list")
 
 
 @CONTROLS.on(rf"reminder:{USER}:{_ID}:{_PAGE}")
@@ -307,7 +308,7 @@ async def put_off(at: Pressed) -> Outcome:
 @CONTROLS.on(rf"endreminder:{USER}:{_ID}:{_PAGE}")
 async def end(at: Pressed) -> Outcome:
     """Delete a reminder of the list, and show the list again."""
-    one = await verbs.delete(at.presses.context.store, at.subject, at.known["id"], at.origin, at.how)
+    one = await verbs.delete(at.context.store, at.subject, at.known["id"], at.origin, at.how)
     return await _list(at, f"Deleted: {line_of(one)}")
 
 
@@ -328,13 +329,13 @@ async def changed(at: Pressed) -> Outcome:
     one, clock = await _present(at), await _clock(at)
     text = at.press.client.redactor.clean(at.values["what"])
     when = verbs.retyped(one, at.values["when"], at.time_ms, clock.zone)
-    memory = at.presses.context.store
+    memory = at.context.store
     new = await verbs.change(memory, at.subject, one.id, at.origin, at.how, text=text, when=when)
     return await _list(at, f"Changed: {line_of(new)}, {in_words(new, clock)}")
 
 
 async def _present(at: Pressed) -> Reminder:
-    found = (await at.presses.context.store.branches(at.subject)).reminders.get(at.known["id"])
+    found = (await at.context.store.branches(at.subject)).reminders.get(at.known["id"])
     if found is None:
         raise Refused(NONE)
     return found
@@ -342,10 +343,10 @@ async def _present(at: Pressed) -> Reminder:
 
 async def _clock(at: Pressed) -> Clock:
     hidden = at.press.guild_id is None or (at.press.message is not None and at.press.message.flags.ephemeral)
-    memory, default = at.presses.context.store, at.press.client.settings.zone
+    memory, default = at.context.store, at.press.client.settings.zone
     return await verbs.clock_of(memory, at.subject, default, in_private=hidden)
 
 
 async def _list(at: Pressed, note: str) -> Outcome:
-    card = await at.presses.turn(at.press, "remind list", "", int(at.known["page"]))
+    card = await at.commands.turn(at.press, "remind list", "", int(at.known["page"]))
     return card.said(f"{NOTE}{note}")

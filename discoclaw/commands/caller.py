@@ -24,6 +24,8 @@ from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.show.answer import Answer, File, Reply, Row, message
 from discoclaw.show.words import UTC_TIMES, Times
 
+DONE_ALREADY = "that is done already"
+GONE = "I can't find that any more: the memory or its persona was deleted since"
 OPTED_OUT = "you have opted out of memory, so I add nothing to it; `!memory optin` turns it on again"
 
 

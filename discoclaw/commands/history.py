@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
-from discoclaw.commands.caller import Caller
+from discoclaw.commands.caller import DONE_ALREADY, GONE, Caller
 from discoclaw.commands.memories import item_json, question, row_of
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Event, Ref
@@ -29,7 +29,7 @@ from discoclaw.show import graph as graphs
 from discoclaw.show import text as shown
 from discoclaw.show.answer import GREY, Answer, Button, File, Reply, Row, Turn, message
 from discoclaw.show.graph import digits
-from discoclaw.show.markup import ago, block, name, opening, plain, said, words
+from discoclaw.show.markup import NOTE, ago, block, name, opening, plain, said, words
 from discoclaw.show.purge import TakenFrom, taken_from
 from discoclaw.show.text import REMINDED, linked, verb
 from discoclaw.show.text import hidden as hidden_of
@@ -467,7 +467,19 @@ async def undo(caller: Caller) -> Reply:
 
 
 async def revert(caller: Caller, change: str) -> Reply:
-    return await _bring(caller, verbs.revert, change)
+    if not caller.confirmed:
+        return await _bring(caller, verbs.revert, change)
+    # By a button below what was changed, which is told what came of it in a line.
+    history, branch = await caller.history(), caller.persona_here
+    if (commit := history.commits.get(change)) is None or branch not in history.branches.all:
+        raise Refused(GONE)
+    origin, how = caller.origin(), caller.metadata
+    done = await verbs.revert(caller.memory, caller.subject, change, origin, branch=branch, **how)
+    if done.commit is not None:
+        return f"{NOTE}taken back{'; what has changed since stays' if done.clashes else ''}"
+    if any(did_in(event) for event in commit.events):
+        raise Refused("that reminder has come or was changed since, so there is nothing to take back")
+    raise Refused("it has changed since, so it stays" if done.clashes else DONE_ALREADY)
 
 
 async def restore(caller: Caller, change: str) -> Reply:

@@ -3,11 +3,13 @@
 from dataclasses import asdict
 
 from discoclaw.commands.caller import Caller
+from discoclaw.core.errors import Refused
 from discoclaw.core.history import MAIN
 from discoclaw.memory.subjects import verbs
 from discoclaw.show import text as shown
 from discoclaw.show.answer import Answer, Button, Row, Turn
-from discoclaw.show.markup import name, said, words
+from discoclaw.show.markup import NOTE, said, words
+from discoclaw.show.markup import name as shown_name
 from discoclaw.show.words import PRIVATE, count
 
 ONLY_IN_DMS = "\n(I show and use its description in our DMs only. Its name is shown everywhere.)"
@@ -21,13 +23,13 @@ async def overview(caller: Caller) -> Answer:
     for one, branch in branches.all.items():
         told = PRIVATE if branch.private and not caller.in_private else said(branch.persona)
         number, about = count(counts[one], "memory"), told if branch.persona else ""
-        current = one == branches.current
+        current, title = one == branches.current, f"**{shown_name(one)}**"
         rows.append(
             Row(
-                f"**{name(one)}**" + (f"\n{about}" if about else ""),
+                title + (f"\n{about}" if about else ""),
                 f"{number} · current" if current else number,
                 None if current else Button(f"be:{caller.user_id}:{{page}}:{one}", "Switch"),
-                line=f"- **{name(one)}**{' (current)' if current else ''}: {number}{about and f' – {about}'}",
+                line=f"- {title}{' (current)' if current else ''}: {number}{about and f' – {about}'}",
             )
         )
     here = caller.persona_here
@@ -39,7 +41,7 @@ async def overview(caller: Caller) -> Answer:
     return Answer(
         "Your personas",
         rows,
-        foot=[ALWAYS.format(name=name(here))] if here is not None else [],
+        foot=[ALWAYS.format(name=shown_name(here))] if here is not None else [],
         turn=Turn(caller.user_id, "persona list"),
         page=caller.page,
         typed=shown.branches(branches, counts),
@@ -54,6 +56,10 @@ async def switch(caller: Caller, name: str) -> str:
     now, same = after.all[after.current], after.current == before.current
     if caller.terminal:
         return f"{caller.subject} is {'already' if same else 'now'} on {now.name}."
+    if caller.confirmed:
+        if same:
+            raise Refused(f"{now.name!r} is your persona already")
+        return f"{NOTE}Your persona is now **{shown_name(now.name)}**."
     here = caller.persona_here
     place = f"\n{ALWAYS.format(name=f'`{here}`')}" if here is not None else ""
     if same:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from discoclaw.commands.caller import OPTED_OUT, Caller
+from discoclaw.commands.caller import DONE_ALREADY, OPTED_OUT, Caller
 from discoclaw.commands.memories import question as asked_as
 from discoclaw.core.draft import Resolution
 from discoclaw.core.errors import Refused
@@ -28,7 +28,6 @@ TYPED: Final[Mapping[Resolution, str]] = {"keep_old": "keep", "use_new": "new", 
 """The answers on the command line."""
 MOST_AT_ONCE = 5
 """Questions are a message each, because of their buttons."""
-SETTLED_ALREADY = "that is done already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ async def settle(caller: Caller, question: str | None = None, how: Resolution | 
             raise Refused(OPTED_OUT)
         open_ = await open_on([here], caller.view)
         if question not in open_:
-            raise Refused(SETTLED_ALREADY)
+            raise Refused(DONE_ALREADY)
         return await _settled(caller, open_[question], how)
     # A place's own persona begins with what is known.
     branch = here if here is not None and here in branches.all else branches.current

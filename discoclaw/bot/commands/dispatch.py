@@ -44,13 +44,12 @@ from discoclaw.bot.commands.parsing import (
     values_of,
 )
 from discoclaw.bot.commands.preview import DM
-from discoclaw.bot.layout import send_answer, send_pieces
-from discoclaw.bot.pressed import GONE, Outcome, Presses, asked_for
+from discoclaw.bot.layout import LONGEST, Field, Form, open_form, send_answer, send_pieces
 from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.sending import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
-from discoclaw.commands.caller import OPTED_OUT
+from discoclaw.commands.caller import GONE, OPTED_OUT
 from discoclaw.commands.history import teller
 from discoclaw.commands.memories import Asked
 from discoclaw.commands.spec import Catalogue, Command, Completes, Found, Group, Values
@@ -77,16 +76,25 @@ Context = ext.Context[DiscoClaw]
 NO_FORM = "I no longer know this form. Please choose the command in the message's menu once more."
 
 
-class Commands(Presses):
-    """All commands of a catalogue, for one client. `register` comes first."""
+Outcome = str | Answer
+"""The result of a press, as the message then shows it."""
+
+
+class Commands:
+    """All commands of a catalogue, for one client. `register` comes first.
+
+    What is called for a press or a message raises Refused and MemoryFault.
+    """
 
     def __init__(
         self, client: DiscoClaw, context: CommandContext, telling: Telling, catalogue: Catalogue
     ) -> None:
-        super().__init__(context, telling, client.settings)
+        self.context, self.telling, self.settings = context, telling, client.settings
         self._client = client
         self._catalogue = catalogue
         self._aside: dict[tuple[str, str], asyncio.Task[Any]] = {}
+        self.pressed: dict[int, None] = {}
+        """The messages whose buttons have done their work; see `answer_buttons`."""
         self._closed = False
 
     async def close(self) -> None:
@@ -142,11 +150,13 @@ class Commands(Presses):
             await self._queued(call, lambda: _known(asked if meant else told))
 
     def request_of(self, heard: Inbound) -> Request | None:
+        """The request in a message, in plain words or as a mistyped command; None if it is talk."""
         meant = "\n".join(meant_by(self._catalogue, heard.text))
         mistyped = Request("mistyped", meant) if meant else None
         return request_of(heard.text, self._client.me().name) or mistyped
 
     async def requested(self, message: discord.Message, asked: Request) -> None:
+        """Do what a message asks for."""
         call = Call(message, self._client, self.context)
         # What others would read is shown by a button, to its person alone.
         if asked.kind == "forget" or (call.in_private and asked.kind in ("show", "erase")):
@@ -165,6 +175,7 @@ class Commands(Presses):
         return _with_buttons(call, *helping.REQUESTED.get(asked.kind, helping.REQUESTED["help"]))
 
     async def opened(self, press: Interaction, text: str) -> None:
+        """Carry out a command as text, or the request of a kind, for the person who pressed alone."""
         call = Call(press, self._client, self.context, opened=True)
         begun = await self._begun(call, press.response.defer(ephemeral=True, thinking=True))
         if not (begun and await self._client.claims(press)):
@@ -189,9 +200,15 @@ class Commands(Presses):
         call = Call(interaction, self._client, self.context)
         if voice_id(message, self._client.user) is None:  # its words are asked for when the form is sent
             self._client.talk.chosen.keep(call.user_id, str(message.id), self._client.said(message))
-        await self._begun(call, asked_for(interaction, command, message.id))
+        fields = [
+            Field(one.name, one.help, most=(one.bounds or (1, LONGEST))[1], required=one.required)
+            for one in command.params
+        ]
+        form = Form(f"menu:{call.user_id}:{command.path}:{message.id}", command.path, fields)
+        await self._begun(call, open_form(interaction, form))
 
     async def filled(self, press: Interaction, name: str, message: str, values: Mapping[str, str]) -> None:
+        """Carry out a command of a message's menu with what was typed into its form."""
         call = Call(press, self._client, self.context)
         command = next((one for one in self._catalogue.menus if one.path == name), None)
         begun = await self._begun(call, press.response.defer(ephemeral=True, thinking=True))
@@ -217,6 +234,7 @@ class Commands(Presses):
         return True
 
     async def again(self, press: Interaction, asked: Asked, values: Values | None = None) -> Outcome:
+        """Carry out the command that asked something: which memory is meant, or for its `values`."""
         command, call = await self._asked(press, asked)
         if values is None:
             values = {one.name: asked.text if one.name == "text" else asked.item for one in command.params}
@@ -227,6 +245,7 @@ class Commands(Presses):
         return message(answer.as_text(in_private=False), answer.controls, answer.menus)
 
     async def meant(self, press: Interaction, asked: Asked) -> Item:
+        """The memory that a card shows, as it is now."""
         _, call = await self._asked(press, asked)
         view = await call.memory.view(call.subject, asked.branch)
         return as_shown(call, view.items.values(), asked)
@@ -241,6 +260,7 @@ class Commands(Presses):
         return command, call
 
     async def turn(self, press: Interaction, verb: str, values: str, page: int) -> Answer:
+        """Give a command again, for a page of its card."""
         paths = {one.path for one in self._catalogue.commands}
         command = self._catalogue.command(verb if verb in paths and " " in verb else f"memory {verb}")
         call = Call(press, self._client, self.context, page=page)
@@ -315,6 +335,7 @@ class Commands(Presses):
         self.context.require(*command.needs)
 
     async def may_talk(self, person: discord.User | discord.Member, guild: discord.Guild | None) -> bool:
+        """Whether somebody is on the allowlist."""
         return await self._client.access.may_talk(person, guild)
 
     async def _admitted(self, call: Call) -> bool:

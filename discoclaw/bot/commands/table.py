@@ -1,8 +1,12 @@
-"""The commands of Discord: those of the one table, with the functions of those that need Discord."""
+"""The commands of Discord: those of the one table, with the functions of those that need Discord.
+
+And what can be pressed below their answers, and below those of models.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
+from discoclaw.bot import actions, answer_buttons, buttons, live_settings, reminders
 from discoclaw.bot.commands import alone, menus, preview, remind, search
 from discoclaw.bot.commands import help as helping
 from discoclaw.bot.commands.call import Call
@@ -61,3 +65,11 @@ OWN: Final[Mapping[str, Run]] = {
 CATALOGUE: Final = Catalogue(
     GROUPS, carried_out(COMMANDS, OWN), frozenset(TEXT_ROOTS), carried_out(MENUS, OWN)
 )
+CONTROLS: Final = (
+    *actions.CONTROLS.all,
+    *buttons.CONTROLS.all,
+    *live_settings.CONTROLS.all,
+    *answer_buttons.CONTROLS.all,
+    *reminders.CONTROLS.all,
+)
+"""Everything that people can press, and every form that they can send."""
