@@ -1,7 +1,10 @@
 """Reminders: asked for by command or in talk, shown, given once at their time, and taken back."""
 
 import re
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from discoclaw.models.offline.model import OfflineModel
 from tests.contract.cards import button, labels, said
@@ -335,13 +338,27 @@ class TestWhoWantsNoMemory:
             await later(world, DAY_S)
             assert reminders(world.general) == []
 
-    async def test_a_history_that_is_exported_and_imported_brings_them_along(self, start: Start) -> None:
+    @pytest.mark.parametrize("how", ["history", "objects", "everybody"])
+    async def test_an_export_that_is_imported_elsewhere_brings_them_along(
+        self, start: Start, tmp_path: Path, how: str
+    ) -> None:
+        out = str(tmp_path / "export")
         async with start(**QUIET) as world:
             await world.says(world.ann, world.general, "!remind in 1 hour to breathe")
-            ledger = world.data / "memory" / "ledger" / f"user-{world.ann.id}.jsonl"
-            content = ledger.read_bytes()
+            who = str(world.ann.id)
+            asked = {
+                "history": (who, "--history"),
+                "objects": (who, "--format", "objects"),
+                "everybody": ("--all",),
+            }
+            assert world.cli("memory", "export", *asked[how], "--output", out).exit_code == 0
         async with start(**QUIET) as other:
-            here = other.data / "memory" / "ledger" / f"user-{other.ann.id}.jsonl"
-            here.parent.mkdir(parents=True, exist_ok=True)
-            await other.restart(meanwhile=lambda: here.write_bytes(content) and None)
+
+            def imported() -> None:
+                result = other.cli("memory", "import", out, *(("--as", who) if how == "objects" else ()))
+                assert result.exit_code == 0, result.output
+
+            await other.restart(meanwhile=imported)
             assert "breathe" in said(await lists(other))
+            await later(other, HOUR_S)
+            assert sum("breathe" in one for one in other.shown(other.general)) == 1
