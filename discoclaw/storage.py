@@ -210,7 +210,15 @@ def build(
     elif not for_admin:
         used = memory if settings.durable_enabled else NoMemory()
         summaries = rolling if settings.summary_enabled else NoSummaries()
-    purger = Purger(used, memory.personal, cursors, consent, shared=disk.shared, choosers=choices.people)
+    purger = Purger(
+        used,
+        memory.eraser,
+        memory.personal,
+        cursors,
+        consent,
+        shared=disk.shared,
+        choosers=choices.people,
+    )
     undelivered = Undelivered(cursors, consent, purger, keeps=disk.remembers, redactor=redactor)
 
     # What is known about people and channels.

@@ -139,7 +139,7 @@ class OnDisk:
         opening = Part(self._open, storage.processes.settle, self._close)
         pause = PROBE_S
         self._probe = Worker("the store", self._write, retry_s=pause, longest_s=pause, most_s=PROBE_HANGS_S)
-        self.services = (opening, self._probe, storage.memory.eraser)
+        self.services = (opening, self._probe)
 
     def health(self) -> Iterator[Finding]:
         """Whether the store can be reached, and was written when that was last tried."""

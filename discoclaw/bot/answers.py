@@ -95,10 +95,8 @@ class Telling:
         self, person: Person, place: Place, work: Awaitable[T], *, in_private: bool
     ) -> tuple[T, str]:
         """Await a change: its result, and the lines to say below it; "" if it took nothing back."""
-        with self._purger.watched(user_subject(str(person.id))) as watch:
-            with read_by(getattr(person, "display_name", "")):
-                answer = await work
-            report = await self._purger.report(watch)
+        with read_by(getattr(person, "display_name", "")):
+            answer, report = await self._purger.told(user_subject(str(person.id)), work)
         return answer, purge_report(report, self._reader(person, place, in_private=in_private))
 
     def _reader(self, person: Person, place: Place, *, in_private: bool) -> Reader:

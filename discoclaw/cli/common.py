@@ -253,9 +253,7 @@ def run_change(subject: str, work: Callable[[Storage], Awaitable[T]]) -> tuple[T
 
     async def done(storage: Storage) -> tuple[T, str]:
         await in_thread(storage.load)  # who opted out
-        with storage.purger.watched(subject) as watch:
-            result = await work(storage)
-            report = await storage.purger.report(watch)
+        result, report = await storage.purger.told(subject, work(storage))
         return result, purge_report(report, reader)
 
     return run_on_storage(done)

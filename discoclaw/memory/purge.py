@@ -22,7 +22,8 @@ What always holds:
 - Messages that were deleted or edited in the chat are in no ledger either; `session/deleted_messages` has
   their record, and hands them over (`unsaid`).
 - Erasing somebody is the widest purge, and goes the same way through the parts. It has a record of its own,
-  because the ledger goes with it: see `erasing/erase`.
+  because the ledger goes with it: see `erasing/erase`. What is left of one is finished here, by the same
+  worker and with the same pauses.
 
 Where several processes share the store, each of them purges RAM as soon as it hears that a ledger changed,
 and what lies on its own machine (`Derived.local`) by itself. What is in the store is purged by the one that
@@ -32,10 +33,10 @@ Independent of the parts, and of how a person is told.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from discoclaw.core.consent import ALWAYS, Consent
 from discoclaw.core.errors import DiscoClawError, MemoryFault
@@ -48,13 +49,16 @@ from discoclaw.core.times import ms_of_iso
 from discoclaw.core.view import View
 from discoclaw.memory.changes import Listener
 from discoclaw.memory.cursors import Cursors
+from discoclaw.memory.erasing.erase import Eraser
 from discoclaw.memory.erasing.store_files import Registry
 from discoclaw.memory.subjects.follow import Follower
 from discoclaw.memory.subjects.store import AnyMemory
 from discoclaw.store.files import in_thread
 from discoclaw.store.port import CURSORS, subject_of
+from discoclaw.work import within
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 DONE: Final = "withdrawn-"
 """The beginning of the names of the cursors that say what is done."""
@@ -62,13 +66,19 @@ FOLLOWER: Final = "follow-withdrawals"
 """The cursor of the follower."""
 START_S: Final = 20.0
 """The longest that a start waits for what a killed run left; after that it is done while people talk."""
+RETRY_S: Final = 30.0
+"""The pause before an erasing goes on that waits for another process, or for a disk."""
+LONGEST_S: Final = 300.0
+"""The longest pause before what was left is tried again: until they are erased, nobody is remembered."""
+MOST_KNOWN: Final = 10_000
+"""Of how many subjects it is known what is gone since the start."""
 REPORT_S: Final = 2.0
 """The longest that somebody waits to be told what was removed; a disk may hang."""
 
 
-@dataclass(slots=True)
-class Watch:
-    """A watch on one subject while somebody waits to be told: commits, choices, and what was removed."""
+@dataclass(slots=True, eq=False)
+class _Watch:
+    """What happens to one subject while somebody waits to be told: commits, choices, and what was removed."""
 
     subject: str
     commits: list[Commit] = field(default_factory=list)
@@ -88,6 +98,7 @@ class Purger(Derived, Listener):
     def __init__(
         self,
         memory: AnyMemory,
+        eraser: Eraser,
         personal: Registry,
         cursors: Cursors,
         consent: Consent,
@@ -101,23 +112,28 @@ class Purger(Derived, Listener):
         self._shared = shared
         self._start_s = start_s
         self._choosers = choosers
+        self._eraser = eraser
         self._personal = personal
         self._cursors = cursors
         ledgers = memory.ledgers
-        self._follower = Follower("withdrawals", self._bring, ledgers=ledgers, cursors=cursors, awake=True)
+        self._follower = Follower(
+            "withdrawals", self._bring, ledgers=ledgers, cursors=cursors, longest_s=LONGEST_S, awake=True
+        )
         self.rest = self._follower.rest
-        self._watches: list[Watch] = []
+        self._watches: list[_Watch] = []
         self._gone: dict[str, set[int]] = {}
         """The times (ms) of what is gone from RAM, by subject."""
         self._here: dict[str, set[int]] = {}
         """The times (ms) of what is gone from this machine since the start, by subject, in a shared store."""
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # ------------------------------------------------------------------ the lifecycle
 
     async def start(self) -> None:
         """Finish what a killed run left. What takes long is finished while people talk."""
         await self._follower.catch_up()
+        for subject in self._eraser.unfinished():
+            self._follower.touch(subject)
         for subject in map(user_subject, self._choosers()):  # that somebody opted out is in no ledger
             _, was_out = await self._progress(subject)
             if was_out != self._consent.opted_out(user_of(subject) or ""):
@@ -149,7 +165,9 @@ class Purger(Derived, Listener):
             watch.changed = True
         view = self._memory.view_in_ram(subject)
         self._purge_ram_of(subject, view)
-        if user_of(subject) is not None and (view is None or view.taken_back):
+        if subject in self._eraser.unfinished():
+            self._follower.touch(subject, RETRY_S)
+        elif user_of(subject) is not None and (view is None or view.taken_back):
             self._follower.touch(subject)
 
     def chosen(self, user_id: str) -> None:
@@ -169,12 +187,13 @@ class Purger(Derived, Listener):
         """Purge RAM of what a view says was taken back, if that was not done before."""
         if view is None or user_of(subject) is None:
             return
-        for one in view.purges(subject, lambda at: at not in self._gone.get(subject, ())):
+        gone = _times(self._gone, subject)
+        for one in view.purges(subject, lambda at: at not in gone):
             self._purge_ram(one)
 
     def _purge_ram(self, purge: Purge) -> Purged:
         if purge.texts:  # else no ledger has it, and that time may be another purge's
-            self._gone.setdefault(purge.subject, set()).add(purge.at)
+            _times(self._gone, purge.subject).add(purge.at)
         removed = self._personal.ram(purge)
         self._note(purge.subject, removed)
         return removed
@@ -182,7 +201,12 @@ class Purger(Derived, Listener):
     # ------------------------------------------------------------------ disk: until it has worked
 
     async def _bring(self, subject: str) -> None:
-        """Purge all that a subject took back since the last time. Raises MemoryFault and OSError."""
+        """Finish what is left of erasing a subject, and purge all that it took back since the last time.
+
+        Raises MemoryFault and OSError.
+        """
+        if subject in self._eraser.unfinished():
+            await self._eraser.finish(subject)
         async with self._locks.setdefault(subject, asyncio.Lock()):
             done, was_out = await self._progress(subject)
             is_out = self._consent.opted_out(user_of(subject) or "")
@@ -250,7 +274,12 @@ class Purger(Derived, Listener):
     # ------------------------------------------------------------------ other processes
 
     async def renewed(self, names: Collection[str]) -> None:
-        """Purge what was taken back in another process. Raises MemoryFault if that cannot be read."""
+        """Purge what was taken back in another process, and be ready to finish what it erases.
+
+        Raises MemoryFault if that cannot be read.
+        """
+        for unfinished in self._eraser.unfinished():
+            self._follower.touch(unfinished)
         done = {subject for name in names if (subject := _subject_done(name)) is not None}
         changed = {subject for name in names if (subject := subject_of(name)) is not None}
         for subject in sorted(done | {one for one in changed if user_of(one) is not None}):
@@ -278,7 +307,7 @@ class Purger(Derived, Listener):
 
     async def _purge_here(self, subject: str, views: Sequence[View]) -> None:
         """Remove from this machine what was taken back since it began. Raises MemoryFault and OSError."""
-        here = self._here.setdefault(subject, set())
+        here = _times(self._here, subject)
         out = self._consent.opted_out(user_of(subject) or "")
         if not out:
             here.discard(ALWAYS)
@@ -290,31 +319,23 @@ class Purger(Derived, Listener):
 
     # ------------------------------------------------------------------ telling the person
 
-    @contextmanager
-    def watched(self, subject: str) -> Iterator[Watch]:
-        """Note what a change made inside takes back, for `report`."""
-        watch = Watch(subject)
+    async def told(self, subject: str, work: Awaitable[T]) -> tuple[T, Report]:
+        """Await a change, and report what it took back of a subject, once that is removed from everywhere.
+
+        What the disk refuses, or keeps waiting for, is removed later. Raises only what `work` raises.
+        """
+        watch = _Watch(subject)
         self._watches.append(watch)
         try:
-            yield watch
+            outcome = await work
+            if not watch.changed:
+                return outcome, Report()
+            task = await within(REPORT_S, self._reported(watch))
+            return outcome, task.result() if task.done() else Report(watch.removed, waiting=True)
         finally:
-            self._watches = [one for one in self._watches if one is not watch]
+            self._watches.remove(watch)
 
-    async def report(self, watch: Watch) -> Report:
-        """Report what was taken back since the watch began, after it was removed from everywhere.
-
-        What the disk refuses, or keeps waiting for, is removed later. Never raises for that.
-        """
-        if not watch.changed:
-            return Report()
-        work = asyncio.create_task(self._told(watch))
-        await asyncio.wait([work], timeout=REPORT_S)
-        if not work.done():
-            work.add_done_callback(lambda late: late.cancelled() or late.exception())
-            return Report(watch.removed, waiting=True)
-        return work.result()
-
-    async def _told(self, watch: Watch) -> Report:
+    async def _reported(self, watch: _Watch) -> Report:
         subject, out = watch.subject, watch.chose and self._consent.opted_out(user_of(watch.subject) or "")
         try:
             await self._bring(subject)
@@ -326,7 +347,7 @@ class Purger(Derived, Listener):
         back = any(_brings_back(commit) for commit in watch.commits)
         return Report(watch.removed, everything=out, brought_back=back, elsewhere=elsewhere)
 
-    async def _elsewhere(self, watch: Watch) -> Mapping[str, tuple[str, ...]]:
+    async def _elsewhere(self, watch: _Watch) -> Mapping[str, tuple[str, ...]]:
         """The items of other personas that say what was taken back in one. Raises MemoryFault."""
         taken: dict[str, set[str]] = {}
         for commit in watch.commits:
@@ -343,7 +364,7 @@ class Purger(Derived, Listener):
                 found[name] = same
         return found
 
-    def _watching(self, subject: str) -> Iterator[Watch]:
+    def _watching(self, subject: str) -> Iterator[_Watch]:
         return (watch for watch in self._watches if watch.subject == subject)
 
     def _note(self, subject: str, removed: Purged) -> None:
@@ -394,6 +415,14 @@ class Purger(Derived, Listener):
         views = (self._memory.view_in_ram(subject, name) for name in (branches.all if branches else ()))
         taken = (one for view in views if view is not None for one in view.purges(subject))
         return any(one.covers(said, in_private=private, asked_at=asked_at) for one in taken)
+
+
+def _times(known: dict[str, set[int]], subject: str) -> set[int]:
+    """The times that are known to be done for a subject; of whom nothing was heard for long, none are."""
+    times = known[subject] = known.pop(subject, set())
+    if len(known) > MOST_KNOWN:
+        del known[next(iter(known))]  # what they took back is purged once more, and finds nothing
+    return times
 
 
 def everything(subject: str) -> Purge:

@@ -305,10 +305,8 @@ def _cached(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
 
 async def _told(context: ToolContext, tool: Tool, wanted: ToolInput) -> str:
     """Run a tool: its result, and below it from where what the person took back was removed."""
-    with context.purger.watched(context.speaker.subject) as watch:
-        work = tool.run(context, wanted)
-        text = await (work if tool.waits else in_time(work))
-        report = await context.purger.report(watch)
+    work = tool.run(context, wanted)
+    text, report = await context.purger.told(context.speaker.subject, work if tool.waits else in_time(work))
     return f"{text}\n{purge_report(report)}".rstrip("\n")
 
 

@@ -35,10 +35,9 @@ class Process:
         self.storage.open()
         await self.storage.processes.start()
         self.storage.load()
-        await self.memory.eraser.start()
+        await self.storage.purger.start()
 
     async def close(self) -> None:
-        await self.memory.eraser.close()
         await self.storage.purger.close()
         await self.storage.processes.close()
         self.storage.close()

@@ -14,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import Draft, Origin
+from discoclaw.core.errors import MemoryFault
 from discoclaw.core.item import item_id
 from discoclaw.core.message import Entry, Place
 from discoclaw.core.purge import Purge, Words, terms_of
+from discoclaw.memory import purge
+from discoclaw.memory.changes import Listener
 from discoclaw.memory.conversations.responses import Response, Responses
 from discoclaw.memory.people import tool_log
 from discoclaw.memory.people.groups import Learned
@@ -328,6 +331,32 @@ def test_after_any_history_only_what_is_remembered_is_derived(
     asyncio.run(live())
 
 
+async def test_an_erasing_that_the_disk_refused_is_finished_while_the_bot_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge, "RETRY_S", 0.01)
+    house = storage_in(tmp_path, Clock())
+    await house.memory.change(ANN, "why", remember("tea"))
+    in_the_way = tmp_path / "data" / "memory" / "ledger" / f"{ANN}.jsonl.torn-x"
+    in_the_way.mkdir()
+    assert (await house.memory.erase(ANN)).left
+    with pytest.raises(MemoryFault, match="tried again and again"):
+        await house.memory.view(ANN)
+    tried = asyncio.Event()
+
+    class Told(Listener):
+        def recorded(self, subject: str) -> None:
+            tried.set()
+
+    house.memory.join(Told())
+    in_the_way.rmdir()
+    await tried.wait()
+    assert house.memory.pending_erasures() == []
+    assert (await house.memory.view(ANN)).active() == []
+    await house.purger.close()
+    house.close()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="named pipes as this one exist on POSIX only")
 class TestAStart:
     async def test_waits_for_a_ledger_that_hangs_and_then_begins_all_the_same(
@@ -338,7 +367,12 @@ class TestAStart:
         ledger.parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(ledger)  # whoever opens it waits for somebody to write
         purger = Purger(
-            storage.memory, storage.memory.personal, storage.cursors, storage.consent, start_s=0.1
+            storage.memory,
+            storage.memory.eraser,
+            storage.memory.personal,
+            storage.cursors,
+            storage.consent,
+            start_s=0.1,
         )
         await purger.start()
         assert "the talk begins all the same" in caplog.text

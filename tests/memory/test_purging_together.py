@@ -34,9 +34,7 @@ async def forget(process: Process) -> None:
         for item in list(draft.items.values()):
             draft.deprecate(item, Origin("stated"))
 
-    with process.storage.purger.watched(ANN) as watch:
-        await process.memory.change(ANN, "forgotten", wish)
-        await process.storage.purger.report(watch)
+    await process.storage.purger.told(ANN, process.memory.change(ANN, "forgotten", wish))
 
 
 async def cache(process: Process, clock: Clock, subject: str = ANN) -> None:

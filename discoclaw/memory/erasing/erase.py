@@ -9,8 +9,9 @@
                       responsible, with retries until it is done; the intent has only {subject, todo} by then
     6  the intent     is removed
 
-Step 4 covers every store that exists, in use or not. Every step can safely be repeated, and `resume`
-finishes interrupted ones at the start, in the same way. Until step 4 is done nothing is remembered about the
+Step 4 covers every store that exists, in use or not. Every step can safely be repeated: `resume` finishes
+interrupted ones at the start, in the same way, and the worker of all purges (`memory/purge`) what was left by
+a process that is gone, or by a disk that failed. Until step 4 is done nothing is remembered about the
 person, because files that the disk still holds could otherwise be read back as memory. If the intent cannot
 be written, that is a fault, and nothing has happened.
 
@@ -33,6 +34,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from discoclaw.core.errors import MemoryFault, faulting
@@ -55,7 +57,6 @@ from discoclaw.memory.subjects import ledger
 from discoclaw.memory.subjects.entries import Entries
 from discoclaw.store.files import in_thread, read_in_thread, render_json, safe_id
 from discoclaw.store.port import INTENTS, Disk, Ledgers
-from discoclaw.work import Worker
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -64,8 +65,6 @@ LEASE: Final = "erasing"
 """The lease of a process while it erases. It is taken before any lock, since the others may need theirs."""
 OTHERS_S: Final = 10.0
 """The longest that an erasing waits for other processes at a time: twice as long as a dead one counts."""
-RETRY_S: Final = 30.0
-"""The pause before an erasing goes on that waits for another process, or for a disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +102,16 @@ class Intent:
     todo: tuple[str, ...] = ()
     stuck: tuple[str, ...] = ()
 
-    def purge(self, at: int) -> Purge:
+    @property
+    def unfinished(self) -> bool:
+        """Whether more is left than outside steps."""
+        return self.at is not None
+
+    @property
+    def purge(self) -> Purge:
         """The erasing, in the form that the registered parts take."""
-        return erasing(self.subject, at, self.sessions, self.todo)
+        assert self.at is not None, "only outside steps are left"
+        return erasing(self.subject, self.at, self.sessions, self.todo)
 
     def to_json(self) -> dict[str, object]:
         outside: dict[str, object] = {"subject": self.subject, "todo": list(self.todo)}
@@ -136,16 +142,12 @@ class Intents:
         return found
 
     def now(self, subject: str) -> Intent | None:
-        """The intent of a subject; read again where other processes write too. Raises OSError."""
+        """The intent of a subject; read again where other processes write too. Raises MemoryFault."""
         if not self._disk.shared:
             return self.pending.get(subject)
-        content = self._folder.find(f"{safe_id(subject)}{JSON}")
-        return _intent(subject, parsed(content), None) if content is not None else None
-
-    def read_again(self, subject: str) -> Intent | None:
-        """The intent of a subject, as `now`, for those who answer people. Raises MemoryFault."""
         with faulting(f"the erasing of {subject} cannot be read"):
-            return self.now(subject)
+            content = self._folder.find(f"{safe_id(subject)}{JSON}")
+        return _intent(subject, parsed(content), None) if content is not None else None
 
     def take(self, subject: str, intent: Intent | None) -> None:
         """Take over what another process did about a subject's intent; None: it is gone."""
@@ -205,11 +207,11 @@ def _with(intent: Intent, sessions: Collection[str], todo: Collection[str]) -> I
 
 
 class Eraser(Listener):
-    """Erases subjects from everywhere. It is a `core.ports.Service`.
+    """Erases subjects from everywhere.
 
     `personal` are the parts that it visits. `cursors` say which summaries have words of a person, so nobody
     may write one from the first step to the last. In a store that several `processes` share it follows their
-    erasings too, and finishes those that a killed process left. Only `resume` needs no event loop.
+    erasings too. Only `resume` needs no event loop.
     """
 
     def __init__(
@@ -239,8 +241,6 @@ class Eraser(Listener):
         """Subjects that this process is erasing."""
         self._followed: dict[str, int] = {}
         """The times (ms) of other processes' erasings that were followed to their end, by subject."""
-        self._rest = Worker("erasings", self._finish_rest, retry_s=RETRY_S, longest_s=RETRY_S)
-        self._runs = False
 
     @property
     def pending(self) -> Mapping[str, Intent]:
@@ -263,11 +263,17 @@ class Eraser(Listener):
                 if intent.at is not None:
                     self._tombstones.add(intent.subject, intent.at)
         for intent in intents:
-            if intent.at is not None and not _run(self._removed(intent, intent.at)).left:
+            if intent.unfinished and not _run(self._removed(intent)).left:
                 log.info("%s: the erasing that was interrupted is finished", intent.subject)
         if waiting := [one for one in self.pending.values() if one.at is None]:
             steps = sorted({step for one in waiting for step in one.todo})
             log.info("%d erasings wait for a step outside: %s", len(waiting), ", ".join(steps))
+
+    def unfinished(self) -> list[str]:
+        """The subjects of whom something is left that this process isn't removing just now."""
+        return [
+            one.subject for one in self.pending.values() if one.unfinished and one.subject not in self._ours
+        ]
 
     def catch_up(self, now_ms: int) -> None:
         """Read what other processes erase, if there are any. Blocking. Raises MemoryFault."""
@@ -289,46 +295,23 @@ class Eraser(Listener):
             return None
         return (
             f"{subject} was erased, and not everything could be removed (see the log); "
-            "nothing is remembered until that is done: erase once more, or start again"
+            "that is tried again and again, and nothing is remembered until it is done"
         )
 
-    # ------------------------------------------------------------------ the lifecycle
+    # ------------------------------------------------------------------ erasing
 
-    async def start(self) -> None:
-        """Go on with what another process left."""
-        self._runs = True
-        for subject, intent in self.pending.items():
-            if intent.at is not None:
-                self._go_on_later(subject)
-
-    async def settle(self) -> None:
-        """Wait until every erasing is finished that can be."""
-        await self._rest.settle()
-
-    async def close(self) -> None:
-        """Stop; what is unfinished is finished by another process, or at the next start."""
-        self._runs = False
-        await self._rest.close(0)
-
-    def _go_on_later(self, subject: str) -> None:
-        """Finish an erasing once nobody else is at it."""
-        if self._runs and self._processes.shared:
-            self._rest.note(subject)
-
-    async def _finish_rest(self, subject: str) -> None:
-        """Finish the erasing of a subject that another process began. Raises MemoryFault."""
+    async def finish(self, subject: str) -> None:
+        """Finish an erasing that a failing disk, or another process, left. Raises MemoryFault if it stays."""
         async with self._leased(subject), self._emptied(subject):
-            intent = await in_thread(self._intents.read_again, subject)
+            intent = await in_thread(self._intents.now, subject)
             self._intents.take(subject, intent)
-            if intent is None or intent.at is None:
+            if intent is None or not intent.unfinished:
                 return
-            erased = await self._go_on(self._left_ram(intent, intent.at), intent.at)
+            erased = await self._carried_out(lambda: intent)
         self._tell(erased)
         if erased.left or erased.waiting:
             raise MemoryFault("; ".join(erased.left) or "another process has not dropped what it has yet")
         log.info("%s: the erasing that was interrupted is finished", subject)
-
-    # ------------------------------------------------------------------ erasing
 
     async def erase(
         self, subject: str, asked_at: int, history: Callable[[str], Awaitable[History]]
@@ -377,14 +360,7 @@ class Eraser(Listener):
         async with self._leased(subject), self._emptied(subject) as last:
             last = await in_thread(self._newest, subject, last)
             at = max(self._clock(), asked_at, last, self._tombstones.erased_at(subject) + 1)
-            async with self._cursors.alone():
-                intent = self._left_ram(await in_thread(self._begin, subject, at), at)
-                if not self._processes.shared:
-                    erased = await self._removed(intent, at)
-            if self._processes.shared:
-                erased = await self._go_on(intent, at)
-        if erased.waiting:
-            self._go_on_later(subject)
+            erased = await self._carried_out(partial(self._begin, subject, at))
         self._tell(erased)
         return erased
 
@@ -438,35 +414,38 @@ class Eraser(Listener):
             raise MemoryFault(f"the erasing could not be noted, so nothing was erased: {error}") from error
         return intent
 
-    def _left_ram(self, intent: Intent, at: int) -> Intent:
-        """Have everything leave RAM. Returns the intent with the conversations that only RAM knew.
-
-        It isn't noted that these are concerned: after a kill, no RAM has anything of them.
-        """
-        known = self._personal.ram(intent.purge(at)).sessions
-        if known <= {*intent.sessions}:
-            return intent
-        intent = _with(intent, known, ())
-        self._personal.ram(intent.purge(at))
-        return intent
-
-    async def _go_on(self, intent: Intent, at: int) -> Erased:
-        """Remove the files once no other process has anything of it in RAM. Raises MemoryFault."""
-        subject = intent.subject
+    async def _carried_out(self, begin: Callable[[], Intent]) -> Erased:
+        """Carry out what `begin` returns, which blocks. Raises MemoryFault."""
+        async with self._cursors.alone():
+            intent = self._left_ram(await in_thread(begin))
+            if not self._processes.shared:
+                return await self._removed(intent)
         while await self._all_know():
             more = await in_thread(self._widened, intent)
             if more == intent:
                 async with self._cursors.alone():
-                    erased = await self._removed(intent, at)
+                    erased = await self._removed(intent)
                 heard = await self._all_know()
                 try:  # again: it names the texts that are gone until all know it
                     await in_thread(self._disk.wipe)
                 except OSError as error:
                     log.warning("some names of texts that were erased are left: %s", error)
                 return replace(erased, waiting=not heard)
-            intent, at = more, at if more.at is None else more.at
-            self._personal.ram(intent.purge(at))
-        return Erased(subject, at, 0, intent.sessions, todo=intent.todo, waiting=True)
+            intent = more
+            self._personal.ram(intent.purge)
+        return Erased(intent.subject, intent.purge.at, 0, intent.sessions, todo=intent.todo, waiting=True)
+
+    def _left_ram(self, intent: Intent) -> Intent:
+        """Have everything leave RAM. Returns the intent with the conversations that only RAM knew.
+
+        It isn't noted that these are concerned: after a kill, no RAM has anything of them.
+        """
+        known = self._personal.ram(intent.purge).sessions
+        if known <= {*intent.sessions}:
+            return intent
+        intent = _with(intent, known, ())
+        self._personal.ram(intent.purge)
+        return intent
 
     async def _all_know(self) -> bool:
         """Wait until the others let go of what was written so far; False if that takes too long."""
@@ -490,41 +469,36 @@ class Eraser(Listener):
                 self._intents.keep(wide)
             return wide
 
-    async def _removed(self, intent: Intent, at: int) -> Erased:
+    async def _removed(self, intent: Intent) -> Erased:
         """Remove it from the disk. The caller keeps everybody from writing cursors."""
-        purge = intent.purge(at)
+        purge = intent.purge
         try:
             done = await self._personal.disk(purge)
         finally:
             self._personal.done(purge)
-        return await in_thread(self._finish, intent, at, done)
+        return await in_thread(self._finish, intent, done)
 
-    def _finish(self, intent: Intent, at: int, done: Purged) -> Erased:
+    def _finish(self, intent: Intent, done: Purged) -> Erased:
         """Note what was removed. The complete intent stays if the disk does not let all of it go."""
+        subject = intent.subject
         for one in done.left:
-            log.error(
-                "%s: could not be erased, and is tried again at the next start: %s", intent.subject, one
-            )
+            log.error("%s: could not be erased, and is tried again: %s", subject, one)
         if done.left:
             stuck = replace(intent, stuck=tuple(sorted(done.stuck)))  # for every process
             try:
                 self._intents.keep(stuck)
             except OSError as error:
-                log.warning(
-                    "%s: that groups still have something of it is known here alone: %s",
-                    intent.subject,
-                    error,
-                )
-                self._intents.take(intent.subject, stuck)
+                log.warning("%s: what groups still have of it is known here alone: %s", subject, error)
+                self._intents.take(subject, stuck)
         else:
             try:
-                self._intents.keep(Intent(intent.subject, None, (), intent.todo))
+                self._intents.keep(Intent(subject, None, (), intent.todo))
             except OSError as error:
-                log.warning("%s: erased, which could not be noted (%s)", intent.subject, error)
+                log.warning("%s: erased, which could not be noted (%s)", subject, error)
                 done += Purged(left=(f"the note of the erasing: {error}",))
         return Erased(
-            intent.subject,
-            at,
+            subject,
+            intent.purge.at,
             done.count,
             intent.sessions,
             done.left,
@@ -556,46 +530,45 @@ class Eraser(Listener):
             await read_in_thread(self._tombstones.catch_up)
         for subject in sorted({one for one in map(subject_in, names) if one is not None} - self._ours):
             async with self._emptied(subject):
-                unfinished = await self._heard(subject)
-            if unfinished:
-                self._go_on_later(subject)
+                await self._heard(subject)
 
-    async def _heard(self, subject: str) -> bool:
+    async def _heard(self, subject: str) -> None:
         """Drop everything about a subject that another process erases, here and on this machine.
 
-        The caller holds the subject's lock. Returns whether the erasing is unfinished. Raises MemoryFault; it
-        is then to be called again before this process counts as having heard of it.
+        The caller holds the subject's lock. Raises MemoryFault; it is then to be called again before this
+        process counts as having heard of it.
         """
         before = self.pending.get(subject)
-        intent = await in_thread(self._intents.read_again, subject)
-        unfinished = intent is not None and intent.at is not None
+        intent = await in_thread(self._intents.now, subject)
+        unfinished = intent is not None and intent.unfinished
         going = intent if unfinished else before
-        if going is None or going.at is None:
+        if going is None or not going.unfinished:
             going = await in_thread(self._missed, subject)
-        if going is not None and (at := going.at) is not None:
+        if going is not None:
             if before is not None:  # RAM knew of these when this was called before
                 going = _with(going, before.sessions, ())
             async with self._cursors.alone():
                 self._intents.take(subject, going)  # so that nobody reads anything of it again
-                going = self._left_ram(going, at)
+                going = self._left_ram(going)
                 self._intents.take(subject, going)
                 if unfinished:
-                    going = await in_thread(self._add, going, at)
-                    self._personal.ram(going.purge(at))
+                    going = await in_thread(self._add, going)
+                    self._personal.ram(going.purge)
+                purge = going.purge
                 # The caller has a group's own lock. What is over leaves what came afterwards in the store.
-                waiting = self._entries.groups_alone() if going.purge(at).user_id else nullcontext()
+                waiting = self._entries.groups_alone() if purge.user_id else nullcontext()
                 async with waiting:  # until what is being written to a group is written
                     done = await self._personal.disk(
-                        going.purge(at), local=None if unfinished else True, elsewhere=True
+                        purge, local=None if unfinished else True, elsewhere=True
                     )
-                left = done.left
-                self._personal.done(going.purge(at))
-            if left:
-                raise MemoryFault(f"{subject}: this machine still has what was erased: {'; '.join(left)}")
+                self._personal.done(purge)
+            if done.left:
+                raise MemoryFault(
+                    f"{subject}: this machine still has what was erased: {'; '.join(done.left)}"
+                )
             if not unfinished:
-                self._followed[subject] = at
+                self._followed[subject] = purge.at
         self._intents.take(subject, intent)
-        return unfinished
 
     def _missed(self, subject: str) -> Intent | None:
         """An erasing that began and ended while this process was cut off. Raises MemoryFault."""
@@ -603,10 +576,10 @@ class Eraser(Listener):
         at = self._tombstones.erased_at(subject)
         return Intent(subject, at) if at > self._followed.get(subject, -1) else None
 
-    def _add(self, intent: Intent, at: int) -> Intent:
+    def _add(self, intent: Intent) -> Intent:
         """Count a subject as erased, and add to the intent what only this process knows."""
         with faulting(f"the erasing of {intent.subject} could not be followed"):
-            self._tombstones.note(intent.subject, at)
+            self._tombstones.note(intent.subject, intent.purge.at)
             return self._intents.widen(intent, intent.sessions, self._personal.outside(intent.subject))
 
 

@@ -33,7 +33,7 @@ from discoclaw.store.port import (
     changed,
     subject_of,
 )
-from discoclaw.work import RETRY_S, Worker
+from discoclaw.work import LONGEST_S, RETRY_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ Mirror = Callable[[str], Awaitable[None]]
 
 
 class Follower(Listener):
-    """Keeps one mirror up to date. `retry_s` is the first pause after a failure; it doubles up to an hour.
+    """Keeps one mirror up to date. `retry_s` is the first pause after a failure, `longest_s` the longest.
 
     Until it is started, and after it is closed, it ignores what changes, and finds it when it catches up. One
     that is `awake` mirrors what it is told of from the beginning, in every process, but only the one that
@@ -61,13 +61,14 @@ class Follower(Listener):
         ledgers: Ledgers,
         cursors: Cursors,
         retry_s: float = RETRY_S,
+        longest_s: float = LONGEST_S,
         awake: bool = False,
     ) -> None:
         self._name = f"follow-{name}"
         self._mirror = mirror
         self._ledgers = ledgers
         self._cursors = cursors
-        self._retry_s = retry_s
+        self._pauses_s = retry_s, longest_s
         self._worker: Worker[str] | None = self._new_worker() if awake else None
         self._follows = False  # whether the cursor is ours: what it has was read, and everything since noted
         self._mark: Mark = None
@@ -100,11 +101,11 @@ class Follower(Listener):
             for subject in filter(None, map(_about, names)):
                 self.touch(subject)
 
-    def touch(self, subject: str) -> None:
+    def touch(self, subject: str, after_s: float = 0.0) -> None:
         """Queue a subject that changed. Never blocks. After a recent failure it still waits out its pause."""
         if self._worker is not None:
             self._todo[subject] = self._todo.get(subject, 0) + 1
-            self._worker.note(subject)
+            self._worker.note(subject, after_s)
 
     async def start(self) -> None:
         """Take note of what changes. `catch_up` is called when the mirror can be reached."""
@@ -133,7 +134,8 @@ class Follower(Listener):
     # ------------------------------------------------------------------ inside
 
     def _new_worker(self) -> Worker[str]:
-        return Worker(self._name, self._bring, retry_s=self._retry_s, idle=self._save)
+        retry_s, longest_s = self._pauses_s
+        return Worker(self._name, self._bring, retry_s=retry_s, longest_s=longest_s, idle=self._save)
 
     async def _bring(self, subject: str) -> None:
         if subject == _MORE:
