@@ -53,27 +53,15 @@ def home(tmp_path: Path) -> Home:
 
 
 class TestCounting:
-    async def test_storing_is_a_use(self, home: Home) -> None:
-        one = await home.remember("likes tea")
-        assert home.access.of(ANN) == {one: NOW}
-
-    async def test_so_is_finding_and_it_counts_at_once(self, home: Home) -> None:
+    async def test_storing_and_finding_are_uses_of_each_person_alone(self, home: Home) -> None:
         one, other = await home.remember("likes tea"), await home.remember("has a cat")
+        theirs = await home.remember("likes tea", BOB)
         home.clock.forward(minutes=5)
         home.access.touch(ANN, [one])
         assert home.access.of(ANN) == {one: NOW + 300_000, other: NOW}
-
-    async def test_people_are_counted_apart(self, home: Home) -> None:
-        one = await home.remember("likes tea")
-        await home.remember("likes tea", BOB)
-        home.clock.forward(minutes=5)
-        home.access.touch(BOB, [one])
-        assert home.access.of(ANN) == {one: NOW}
-
-    async def test_a_time_never_goes_back(self, home: Home) -> None:
-        one = await home.remember("likes tea")
+        assert home.access.of(BOB) == {theirs: NOW}
         home.access.touch(ANN, [one], at=NOW - DAY)
-        assert home.access.of(ANN) == {one: NOW}
+        assert home.access.of(ANN)[one] == NOW + 300_000, "a time never goes back"
 
     async def test_removing_is_none_and_linking_is_one_for_both(self, home: Home) -> None:
         one, other = await home.remember("likes tea"), await home.remember("has a cup")
@@ -94,30 +82,32 @@ class TestCounting:
 
 
 class TestOnDisk:
-    async def test_it_is_written_when_flushed_and_found_after_a_restart(self, home: Home) -> None:
+    async def test_it_is_written_when_flushed_without_words_and_found_after_a_restart(
+        self, home: Home
+    ) -> None:
         one = await home.remember("likes tea")
         assert not home.file().exists()
         await home.access.flush()
         assert home.on_disk() == {one: NOW}
+        before = home.file().stat().st_ino
+        await home.access.flush()
+        assert home.file().stat().st_ino == before, "it is written already"
         again = home.restarted()
         assert again.access.of(ANN) == {}
         assert await again.access.load(ANN) == {one: NOW} == again.access.of(ANN)
 
-    async def test_what_was_counted_before_the_load_is_not_lost_by_it(self, home: Home) -> None:
+    @pytest.mark.parametrize("loads", [True, False])
+    async def test_what_was_counted_before_is_lost_by_neither_load_nor_flush(
+        self, home: Home, loads: bool
+    ) -> None:
         one, other = await home.remember("likes tea"), await home.remember("has a cat")
         await home.access.flush()
         again = home.restarted()
         home.clock.forward(minutes=5)
         again.access.touch(ANN, [one])
         assert not again.access.complete(ANN)
-        assert await again.access.load(ANN) == {one: NOW + 300_000, other: NOW}
-
-    async def test_nor_by_a_flush_without_one(self, home: Home) -> None:
-        one, other = await home.remember("likes tea"), await home.remember("has a cat")
-        await home.access.flush()
-        again = home.restarted()
-        home.clock.forward(minutes=5)
-        again.access.touch(ANN, [one])
+        if loads:
+            assert await again.access.load(ANN) == {one: NOW + 300_000, other: NOW}
         await again.access.flush()
         assert again.on_disk() == {one: NOW + 300_000, other: NOW}
 
@@ -135,11 +125,6 @@ class TestOnDisk:
         await home.forget(one)
         await home.access.flush()
         assert home.on_disk() == {one: NOW}
-
-    async def test_it_holds_ids_and_times_and_no_words(self, home: Home) -> None:
-        await home.remember("likes tea")
-        await home.access.flush()
-        assert b"tea" not in home.file().read_bytes()
 
     async def test_it_is_bounded_and_the_newest_stay(self, home: Home) -> None:
         home.access = LastUsed(home.memory, home.cursors, clock=home.clock, most_items=2)
@@ -165,13 +150,6 @@ class TestOnDisk:
         home.cursors.folder.unlink()
         await home.access.flush()
         assert home.on_disk() == {one: NOW}
-
-    async def test_what_is_written_already_is_not_written_again(self, home: Home) -> None:
-        await home.remember("likes tea")
-        await home.access.flush()
-        before = home.file().stat().st_mtime_ns, home.file().stat().st_ino
-        await home.access.flush()
-        assert (home.file().stat().st_mtime_ns, home.file().stat().st_ino) == before
 
 
 class TestErasing:

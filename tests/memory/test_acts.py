@@ -113,18 +113,8 @@ class TestAnAct:
         assert fingerprint(root) == before
         assert await known.view(ANN) is view
 
-    async def test_of_somebody_unknown(self, memory: Memory) -> None:
-        await memory.act(BOB, lambda history, now_ms, most: ([empty(history, now_ms)], None))
-        assert [one.message for one in commits_of(memory, BOB)] == ["an act"]
-
 
 class TestATurn:
-    async def test_that_does_nothing_writes_nothing(self, known: Memory, root: Path) -> None:
-        before = fingerprint(root)
-        branches = await known.turn(ANN, lambda branches, now_ms: None)
-        assert branches == await known.branches(ANN)
-        assert fingerprint(root) == before
-
     async def test_says_how_the_branches_are_then_and_followers_hear_of_it(self, known: Memory) -> None:
         ear = listening(known)
         branches = await known.turn(ANN, lambda branches, now_ms: branches.switch("coding", now_ms=now_ms))
@@ -231,39 +221,6 @@ async def check(memory: Memory, restart: Restart, root: Path) -> None:
 
 
 class TestTheVerbs:
-    async def test_merge_brings_what_the_other_branch_has(
-        self, known: Memory, restart: Restart, root: Path
-    ) -> None:
-        head = (await known.branches(ANN)).all["coding"].head
-        brought = await verbs.merge(known, ANN, "coding", STATED, by="command")
-        assert await texts(known) == ["likes strong coffee", "works at Acme", "uses vim"]
-        commit = commits_of(known)[-1]
-        assert commit == brought.commit
-        assert (commit.branch, commit.message) == (MAIN, "merge coding into main")
-        assert dict(commit.metadata) == {"merged": head, "from": "coding", "by": "command"}
-        assert sorted(change.kind for change in brought.changes) == ["added", "changed"]
-        await check(known, restart, root)
-
-    async def test_merge_again_brings_nothing_and_writes_nothing(self, known: Memory, root: Path) -> None:
-        await verbs.merge(known, ANN, "coding", STATED)
-        before = fingerprint(root)
-        assert (await verbs.merge(known, ANN, "coding", STATED)).commit is None
-        assert fingerprint(root) == before
-
-    async def test_merge_into_a_branch_that_is_not_head(
-        self, known: Memory, restart: Restart, root: Path
-    ) -> None:
-        await known.change(ANN, "why", remember("has a cat"))
-        await verbs.merge(known, ANN, MAIN, STATED, branch="coding")
-        assert await texts(known, branch="coding") == [
-            "likes strong coffee",
-            "works at Acme",
-            "uses vim",
-            "has a cat",
-        ]
-        assert await texts(known) == ["likes tea", "works at Acme", "has a cat"]
-        await check(known, restart, root)
-
     async def test_what_both_changed_stays_ours_and_is_settled_by_the_person(
         self, known: Memory, restart: Restart, root: Path
     ) -> None:
@@ -295,50 +252,6 @@ class TestTheVerbs:
         await verbs.settle(known, ANN, conflict.event_id, "keep_old", STATED)
         assert await texts(known, branch="coding") == ["likes strong coffee", "uses vim"]
         assert await texts(known) == ["likes tea", "works at Acme"]
-
-    async def test_cherry_pick_brings_one_commit_once(
-        self, known: Memory, restart: Restart, root: Path
-    ) -> None:
-        head = (await known.branches(ANN)).all["coding"].head
-        assert head is not None
-        assert (await verbs.cherry_pick(known, ANN, head[:8], STATED)).commit is not None
-        assert await texts(known) == ["likes tea", "works at Acme", "uses vim"]
-        before = fingerprint(root)
-        assert (await verbs.cherry_pick(known, ANN, head[:8], STATED)).commit is None
-        assert fingerprint(root) == before
-        await check(known, restart, root)
-
-    async def test_revert_undo_and_restore_are_commits_and_lose_no_history(
-        self, known: Memory, restart: Restart, root: Path
-    ) -> None:
-        first, second = commits_of(known)[:2]
-        await verbs.revert(known, ANN, first.id, STATED)
-        assert await texts(known) == ["works at Acme"]
-        await verbs.undo(known, ANN, STATED)
-        assert await texts(known) == []
-        await verbs.restore(known, ANN, second.id, STATED)
-        assert sorted(await texts(known)) == ["likes tea", "works at Acme"]
-        await verbs.restore(known, ANN, first.id, STATED, branch="coding")
-        assert await texts(known, branch="coding") == ["likes tea"]
-        assert [commit.metadata for commit in commits_of(known)[-4:]] == [
-            {"reverts": first.id},
-            {"reverts": second.id},
-            {"restores": second.id},
-            {"restores": first.id},
-        ]
-        assert commits_of(known)[:2] == (first, second)
-        await check(known, restart, root)
-
-    async def test_edit_gives_other_words_to_one_item_on_one_branch(
-        self, known: Memory, restart: Restart, root: Path
-    ) -> None:
-        before, after = await verbs.edit(
-            known, ANN, named("uses vim"), "uses helix", STATED, branch="coding", by="command"
-        )
-        assert (before.text, after.text, after.id) == ("uses vim", "uses helix", before.id)
-        assert (await texts(known, branch="coding"))[-1] == "uses helix"
-        assert await texts(known) == ["likes tea", "works at Acme"]
-        await check(known, restart, root)
 
 
 class TestADiskThatIsFull:

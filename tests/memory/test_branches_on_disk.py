@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.draft import Origin
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Record, Ref
 from discoclaw.core.history import MAIN, MOST_BRANCHES, Branches
@@ -68,7 +67,9 @@ async def coding(memory: Memory) -> Memory:
 
 
 class TestABranchSurvivesARestart:
-    async def test_created(self, coding: Memory, restart: Restart, root: Path) -> None:
+    async def test_created_switched_to_deleted_and_created_again(
+        self, coding: Memory, restart: Restart, root: Path
+    ) -> None:
         branches = await restart().branches(ANN)
         made = branches.all["coding"]
         first, second, third = commits_of(coding)
@@ -76,33 +77,22 @@ class TestABranchSurvivesARestart:
         assert (branches.current, branches.all[MAIN].head) == (MAIN, second.id)
         assert first.parent_id is None
         await check_agreed(coding, restart, root)
-
-    async def test_switched_to(self, coding: Memory, restart: Restart, root: Path) -> None:
         await verbs.switch(coding, ANN, "coding")
         later = restart()
         assert (await later.branches(ANN)).current == "coding"
         assert await texts(later) == ["likes tea", "works at Acme", "uses vim"]
         await check_agreed(coding, restart, root)
-
-    async def test_deleted(self, coding: Memory, restart: Restart, root: Path) -> None:
-        await verbs.delete_branch(coding, ANN, "coding")
-        assert list((await restart().branches(ANN)).all) == [MAIN]
-        assert len(commits_of(coding)) == 3  # its commits stay in the history
-        await check_agreed(coding, restart, root)
-
-    async def test_created_again_after_it_was_deleted(
-        self, coding: Memory, restart: Restart, root: Path
-    ) -> None:
-        await verbs.delete_branch(coding, ANN, "coding")
-        await verbs.create_branch(coding, ANN, "coding", "somebody else")
-        assert await texts(coding, branch="coding") == ["likes tea", "works at Acme"]
-        await check_agreed(coding, restart, root)
-
-    async def test_one_that_begins_at_another(self, coding: Memory, restart: Restart, root: Path) -> None:
         await verbs.create_branch(coding, ANN, "rust", start="coding")
         await verbs.switch(coding, ANN, "rust")
         await coding.change(ANN, "why", remember("fights the borrow checker"))
         assert await texts(coding, branch="coding") == ["likes tea", "works at Acme", "uses vim"]
+        await check_agreed(coding, restart, root)
+        await verbs.delete_branch(coding, ANN, "coding")
+        assert list((await restart().branches(ANN)).all) == [MAIN, "rust"]
+        assert len(commits_of(coding)) == 4  # its commits stay in the history
+        await check_agreed(coding, restart, root)
+        await verbs.create_branch(coding, ANN, "coding", "somebody else", start=MAIN)
+        assert await texts(coding, branch="coding") == ["likes tea", "works at Acme"]
         await check_agreed(coding, restart, root)
 
     async def test_many_of_them(self, memory: Memory, restart: Restart, root: Path) -> None:
@@ -137,14 +127,7 @@ class TestTheDurableFileShowsHead:
         assert (await verbs.switch(coding, ANN, "main")).current == MAIN
         assert fingerprint(root) == before
 
-    async def test_a_deleted_file_comes_back_as_heads(self, coding: Memory, restart: Restart) -> None:
-        await verbs.switch(coding, ANN, "coding")
-        content = durable_of(coding).read_bytes()
-        durable_of(coding).unlink()
-        await restart().view(ANN)
-        assert durable_of(coding).read_bytes() == content
-
-    async def test_a_branch_that_is_empty_is_an_empty_file(
+    async def test_the_file_of_an_empty_branch_is_empty_and_renewed_when_lost_or_damaged(
         self, memory: Memory, restart: Restart, root: Path
     ) -> None:
         await verbs.create_branch(memory, ANN, "coding")
@@ -154,13 +137,6 @@ class TestTheDurableFileShowsHead:
         durable_of(memory).unlink()
         assert await texts(memory) == []
         await check_agreed(memory, restart, root)
-
-    async def test_an_erring_file_on_an_empty_branch_is_renewed(
-        self, memory: Memory, restart: Restart, root: Path
-    ) -> None:
-        await verbs.create_branch(memory, ANN, "coding")
-        await memory.change(ANN, "why", remember("likes tea"))
-        await verbs.switch(memory, ANN, "coding")
         durable_of(memory).write_bytes(b"{ oops")
         assert await texts(memory) == []
         assert [aside.read_bytes() for aside in asides(durable_of(memory), "corrupt")] == [b"{ oops"]
@@ -168,16 +144,6 @@ class TestTheDurableFileShowsHead:
 
 
 class TestBranchesStayApart:
-    async def test_changes_of_one_do_not_reach_another(
-        self, coding: Memory, restart: Restart, root: Path
-    ) -> None:
-        tea = next(iter((await coding.view(ANN)).items.values()))
-        await coding.change(ANN, "why", remember("likes hiking"))
-        await coding.change(ANN, "why", lambda draft: draft.remove(tea, Origin("stated")), branch="coding")
-        assert await texts(coding) == ["likes tea", "works at Acme", "likes hiking"]
-        assert await texts(coding, branch="coding") == ["works at Acme", "uses vim"]
-        await check_agreed(coding, restart, root)
-
     async def test_nor_another_person(self, coding: Memory) -> None:
         await coding.change(BOB, "why", remember("likes coffee"), branch="coding")
         assert await texts(coding, BOB) == []
@@ -240,13 +206,6 @@ class TestAChangeThatNamesABranch:
         assert (await texts(coding, branch="coding"))[-1] == "writes Rust"
         await check_agreed(coding, restart, root)
 
-    async def test_a_new_name_is_tidied_once(self, coding: Memory, restart: Restart, root: Path) -> None:
-        for number in range(2):
-            await coding.change(ANN, "why", remember(f"game {number}"), branch="Games")
-        assert set((await coding.branches(ANN)).all) == {MAIN, "coding", "games"}
-        assert (await texts(coding, branch="games"))[-2:] == ["game 0", "game 1"]
-        await check_agreed(coding, restart, root)
-
 
 class TestAHandEditLandsWhereTheFileWas:
     """The branch that the file pictures, not the one that is HEAD when the edit is found."""
@@ -285,25 +244,22 @@ class TestAHandEditLandsWhereTheFileWas:
 
         return crash
 
+    @pytest.mark.parametrize("to", ["coding", MAIN])
     async def test_found_after_a_crash_between_line_and_file(
-        self, coding: Memory, restart: Restart, root: Path, crashed: Callable[[str], Awaitable[bool]]
+        self,
+        coding: Memory,
+        restart: Restart,
+        root: Path,
+        crashed: Callable[[str], Awaitable[bool]],
+        to: str,
     ) -> None:
-        edited = await crashed("coding")
+        left = MAIN if to == "coding" else "coding"
+        await verbs.switch(coding, ANN, left)
+        edited = await crashed(to)
         later = restart()
-        assert await texts(later) == ["likes tea", "works at Acme", "uses vim"]
-        assert (await texts(later, branch=MAIN))[0] == ("likes mate" if edited else "likes tea")
+        assert await texts(later) == ["likes tea", "works at Acme", "uses vim"][: 3 if to == "coding" else 2]
+        assert (await texts(later, branch=left))[0] == ("likes mate" if edited else "likes tea")
         assert len(commits_of(coding)) == 3 + edited
-        await check_agreed(later, restart, root)
-
-    async def test_and_back_again(
-        self, coding: Memory, restart: Restart, root: Path, crashed: Callable[[str], Awaitable[bool]]
-    ) -> None:
-        await verbs.switch(coding, ANN, "coding")
-        edited = await crashed(MAIN)
-        later = restart()
-        assert await texts(later) == ["likes tea", "works at Acme"]
-        first = (await texts(later, branch="coding"))[0]
-        assert first == ("likes mate" if edited else "likes tea")
         await check_agreed(later, restart, root)
 
     async def test_found_after_a_crash_onto_an_empty_branch(
@@ -383,38 +339,24 @@ class TestOlderRecordsOfAReplicaAreAppended:
         await memory.change(ANN, "why", remember("works at Acme"))
         return durable_of(memory).read_bytes()
 
-    @pytest.mark.parametrize("start", [-30, 5, 60], ids="{} minutes".format)
-    async def test_all_is_there_and_agrees(
+    @pytest.mark.parametrize("start", [-30, 0, 5, 9, 10, 60], ids="{} minutes".format)
+    async def test_all_is_there_and_the_file_from_before_is_no_edit_until_somebody_edits_it(
         self, memory: Memory, known: bytes, restart: Restart, root: Path, start: int
     ) -> None:
         await memory.act(ANN, taken_in(replica("has a cat", "sings", start=NOW + start * 60_000)))
         assert sorted(await texts(memory)) == ["has a cat", "likes tea", "sings", "works at Acme"]
         await check_agreed(memory, restart, root)
-        await memory.change(ANN, "why", remember("and on"))
-        assert (await texts(memory))[-1] == "and on"
-        await check_agreed(memory, restart, root)
-
-    @pytest.mark.parametrize("start", [-30, 5, 60], ids="{} minutes".format)
-    async def test_the_file_from_before_is_no_edit(
-        self, memory: Memory, known: bytes, restart: Restart, root: Path, start: int
-    ) -> None:
-        await memory.act(ANN, taken_in(replica("has a cat", "sings", start=NOW + start * 60_000)))
         durable_of(memory).write_bytes(known)
         later = restart()
-        assert len(await texts(later)) == 4
-        assert len(commits_of(memory)) == 4
+        assert len(await texts(later)) == len(commits_of(memory)) == 4
         await check_agreed(later, restart, root)
-
-    @pytest.mark.parametrize("start", [-30, 0, 9, 10, 60], ids="{} minutes".format)
-    async def test_an_edit_of_the_file_from_before_is_that_edit_and_forgets_nothing(
-        self, memory: Memory, known: bytes, restart: Restart, root: Path, start: int
-    ) -> None:
-        await memory.act(ANN, taken_in(replica("has a cat", "sings", start=NOW + start * 60_000)))
         durable_of(memory).write_bytes(known)
         edit(durable_of(memory), set_first(text="likes mate"))
         later = restart()
         assert sorted(await texts(later)) == ["has a cat", "likes mate", "sings", "works at Acme"]
         await check_agreed(later, restart, root)
+        await later.change(ANN, "why", remember("and on"))
+        assert (await texts(later))[-1] == "and on"
 
     @pytest.mark.parametrize("lines", [1, 2])
     async def test_a_crash_in_the_middle_of_taking_them_in(

@@ -40,22 +40,15 @@ class TestAChoiceIsKept:
         assert (choices.opted_out("1"), choices.auto_switch("1")) == (False, False)
         assert not path.parent.exists()
 
-    async def test_it_holds_at_once_and_after_a_start(self, start: Start) -> None:
+    async def test_it_holds_at_once_and_after_a_start_and_undoes_no_other(self, start: Start) -> None:
         choices = start()
-        await choices.choose("1", opted_out=True)
-        await choices.choose("2", auto_switch=True)
-        for one in (choices, start()):
-            assert [one.opted_out(user) for user in ("1", "2", "3")] == [True, False, False]
-            assert [one.auto_switch(user) for user in ("1", "2", "3")] == [False, True, False]
-
-    async def test_one_does_not_undo_the_other(self, start: Start) -> None:
-        choices = start()
-        await choices.choose("1", opted_out=True)
-        await choices.choose("1", auto_switch=True)
-        await choices.choose("1", opted_out=True)
-        await choices.choose("1", auto_switch=False)
-        for one in (choices, start()):
-            assert (one.opted_out("1"), one.auto_switch("1")) == (True, False)
+        for chosen in (True, False):
+            await choices.choose("1", opted_out=True)
+            await choices.choose("1", auto_switch=chosen)
+            await choices.choose("2", auto_switch=True)
+            for one in (choices, start()):
+                assert [one.opted_out(user) for user in ("1", "2", "3")] == [True, False, False]
+                assert [one.auto_switch(user) for user in ("1", "2", "3")] == [chosen, True, False]
 
     async def test_the_time_between_stays_unheard(self, start: Start) -> None:
         choices = start()

@@ -44,16 +44,15 @@ def document(history: History, *, history_too: bool = False) -> dict[str, Any]:
 
 
 class TestJson:
-    def test_it_says_what_it_is_of_whom_and_when(self) -> None:
-        value = document(story().history)
-        assert (value["format"], value["version"]) == ("discoclaw-memory", 1)
-        assert (value["subject"], value["exported_at"]) == (ANN, "2026-02-04T16:29:35.000Z")
-        assert "history" not in value
-
     def test_every_memory_of_every_branch_is_in_it_private_ones_too(self) -> None:
         content = export_json(story().history, ANN, history_too=False, now_ms=LATER)
-        memories = json.loads(content)["memories"]
-        assert len(memories) == 5  # two of them are on both branches
+        assert content.startswith(b'{\n  "format": "discoclaw-memory",\n'), "people can read it"
+        assert content.endswith(b"}\n")
+        value = json.loads(content)
+        assert (value["version"], value["subject"]) == (1, ANN)
+        assert value["exported_at"] == "2026-02-04T16:29:35.000Z"
+        assert "history" not in value
+        memories = value["memories"]  # two of them are on both branches
         assert [(one["branch"], one["text"], one["status"], one["sensitivity"]) for one in memories] == [
             ("main", "likes tea", "active", "normal"),
             ("main", "has a cat", "active", "private"),
@@ -61,6 +60,8 @@ class TestJson:
             ("coding", "has a cat", "active", "private"),
             ("coding", "User prefers backend Python", "active", "normal"),
         ]
+        triple = [memories[-1][name] for name in ("subject", "predicate", "object", "confidence")]
+        assert triple == ["user", "prefers backend", "Python", 0.5]
 
     def test_an_entry_has_these_fields(self) -> None:
         entry = document(story().history)["memories"][1]
@@ -86,18 +87,6 @@ class TestJson:
             "category": "knowledge",
             "links": [],
         }
-
-    def test_what_came_as_a_triple_is_exported_as_one(self) -> None:
-        entry = document(story().history)["memories"][-1]
-        assert [entry[name] for name in ("subject", "predicate", "object")] == [
-            *("user", "prefers backend", "Python")
-        ]
-        assert entry["confidence"] == 0.5
-
-    def test_people_can_read_it(self) -> None:
-        content = export_json(story().history, ANN, history_too=False, now_ms=LATER)
-        assert content.startswith(b'{\n  "format": "discoclaw-memory",\n')
-        assert content.endswith(b"}\n")
 
 
 class TestMarkdown:
@@ -136,11 +125,6 @@ class TestMarkdown:
         assert heads == [record.timestamp for record in reversed(history.records)]
         assert any("create coding" in line for line in told)
         assert any("because my cat" in line for line in told)
-
-    def test_an_empty_memory_says_so(self) -> None:
-        content = export_markdown(History(), ANN, history_too=True, now_ms=LATER)
-        assert b"Nothing is remembered." in content
-        assert b"There are no commits yet." in content
 
     @given(HISTORIES)
     @FEW
@@ -207,9 +191,13 @@ class TestObjects:
         assert packed == {path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in files}
         assert content == export_objects(History(reversed(history.records)))
 
-    def test_an_empty_memory_is_a_folder_too(self, tmp_path: Path) -> None:
-        unpack_objects(export_objects(History()), tmp_path / "out")
-        assert (tmp_path / "out" / "MEMORY.md").read_text() == "# Memory\n\nNothing is remembered.\n"
+
+def test_an_empty_memory_says_so_in_words(tmp_path: Path) -> None:
+    content = export_markdown(History(), ANN, history_too=True, now_ms=LATER)
+    assert b"Nothing is remembered." in content
+    assert b"There are no commits yet." in content
+    unpack_objects(export_objects(History()), tmp_path / "out")
+    assert (tmp_path / "out" / "MEMORY.md").read_text() == "# Memory\n\nNothing is remembered.\n"
 
 
 class TestWritingAFolder:

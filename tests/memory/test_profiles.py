@@ -60,21 +60,19 @@ async def met(profiles: Profiles, name: str = "Ann", at: int = NOW, **given: Any
 
 
 class TestAFirstMessage:
-    async def test_makes_a_profile_with_name_and_time(self, profiles: Profiles) -> None:
-        assert await met(profiles) == {
+    async def test_makes_a_profile_with_name_and_time_which_nobody_waits_for(
+        self, profiles: Profiles
+    ) -> None:
+        profiles.seen(ID, "Ann", NOW)  # no await
+        assert (profiles.in_ram(ID), on_disk(profiles)) == (None, None)
+        await profiles.close()
+        assert on_disk(profiles) == {
             "display_names": [["Ann", S]],
             "first_seen": S,
             "notes": [],
             "preferences": {},
         }
         assert profiles.in_ram(ID) == Profile((("Ann", S),), S)
-
-    async def test_is_not_held_up_by_any_of_it(self, profiles: Profiles) -> None:
-        profiles.seen(ID, "Ann", NOW)  # no await
-        assert profiles.in_ram(ID) is None
-        assert on_disk(profiles) is None
-        await profiles.settle()
-        assert profiles.in_ram(ID) is not None
 
     async def test_finds_what_was_remembered_before(self, memory: Memory, profiles: Profiles) -> None:
         await memory.change(ANN, "why", remember("has a cat"))
@@ -112,16 +110,6 @@ class TestRenames:
                 file = await met(profiles, name, where=where)
         assert [name for name, _ in file["display_names"]] == ["Ann", "Boss"]
 
-    async def test_nothing_is_written_while_nothing_is_new(
-        self, memory: Memory, clock: Clock, restart: Callable[[], Memory], profiles: Profiles
-    ) -> None:
-        told = listening(memory).units
-        for _ in range(3):
-            await met(profiles)
-        assert told == [ANN]
-        await met(profiles_of(memory, clock), at=NOW + 5000)
-        assert told == [ANN]
-
 
 class TestTheView:
     async def test_follows_what_changes_in_memory(self, memory: Memory, profiles: Profiles) -> None:
@@ -140,12 +128,16 @@ class TestTheView:
         assert (file["notes"], file["preferences"]) == (["has a cat"], {"indent": "User prefers tabs."})
         assert told == [ANN, ANN]
 
-    async def test_changes_that_wait_are_one_write(self, memory: Memory, profiles: Profiles) -> None:
+    async def test_changes_that_wait_are_one_write_and_nothing_new_is_none(
+        self, memory: Memory, clock: Clock, profiles: Profiles
+    ) -> None:
         told = listening(memory).units
         for number in range(20):
             profiles.seen(ID, f"Ann {number}", NOW)
         await profiles.settle()
         assert len(on_disk(profiles)["display_names"]) == 20
+        for one in (profiles, profiles_of(memory, clock)):
+            await met(one, "Ann 19", at=NOW + 5000)
         assert told == [ANN]
 
     async def test_is_made_good_at_the_next_message_after_a_crash(
@@ -301,16 +293,9 @@ class TestRam:
         assert (again.in_ram(ID), again.at_hand(ID)) == (None, False)
         assert (await again.get(ID)).name == "Ann"
         assert again.at_hand(ID)
+        assert await again.get("999") is None
+        assert again.at_hand("999"), "it is known that there is nothing"
         clock.forward(minutes=61)
         again.seen("456", "Bob", NOW)
         assert again.in_ram(ID) is None
         await again.settle()
-
-    async def test_of_somebody_unknown_it_is_known_that_there_is_nothing(self, profiles: Profiles) -> None:
-        assert await profiles.get("999") is None
-        assert profiles.at_hand("999")
-
-    async def test_what_waits_is_written_at_the_end(self, profiles: Profiles) -> None:
-        profiles.seen(ID, "Ann", NOW)
-        await profiles.close()
-        assert on_disk(profiles)["first_seen"] == S

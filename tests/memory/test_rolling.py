@@ -58,21 +58,17 @@ def written(folder: Path, content: bytes, key: str = DM) -> Path:
 
 
 class TestASummaryIsAFile:
-    async def test_of_exactly_this_shape_under_exactly_this_name(
-        self, rolling: RollingMemory, folder: Path
+    async def test_of_exactly_this_shape_and_name_that_survives_a_restart(
+        self, rolling: RollingMemory, folder: Path, again: Restart
     ) -> None:
+        assert await rolling.get(DM) == NOTHING
+        await rolling.clear(DM)
+        assert not folder.exists(), "nothing is written of nothing"
         await put(rolling, DM, "They talk about Köln 🎻.")
         assert (folder / "discord:dm:12345.json").read_text(encoding="utf-8") == (
             '{\n  "summary": "They talk about Köln 🎻.",\n  "updatedAt": 1770136175000\n}\n'
         )
-
-    async def test_it_survives_a_restart(self, rolling: RollingMemory, again: Restart) -> None:
-        await put(rolling, DM, "a talk")
-        assert await again().get(DM) == await rolling.get(DM) == Rolling("a talk", NOW)
-
-    async def test_none_is_empty_and_writes_nothing(self, rolling: RollingMemory, folder: Path) -> None:
-        assert await rolling.get(DM) == NOTHING
-        assert not folder.exists()
+        assert await again().get(DM) == await rolling.get(DM) == Rolling("They talk about Köln 🎻.", NOW)
 
     async def test_it_leaves_ram_after_an_hour_unused_and_comes_back(
         self, rolling: RollingMemory, folder: Path, clock: Clock
@@ -85,7 +81,9 @@ class TestASummaryIsAFile:
 
     async def test_a_later_one_is_later_even_if_the_clock_stands_still(self, rolling: RollingMemory) -> None:
         await put(rolling, DM, "one")
+        begun = await rolling.generation(DM)
         await put(rolling, DM, "two")
+        assert not await rolling.put(DM, "begun with two", generation=begun)
         assert await rolling.get(DM) == Rolling("two", NOW + 1)
 
 
@@ -98,27 +96,17 @@ class TestClearing:
             assert await now.get(DM) == NOTHING
             assert (await now.get(CHANNEL)).summary == "public talk"
 
-    async def test_of_nothing_is_no_error(self, rolling: RollingMemory, folder: Path) -> None:
-        await rolling.clear(DM)
-        assert not folder.exists()
-
-    async def test_a_summary_begun_before_it_is_not_stored(
-        self, rolling: RollingMemory, again: Restart
+    async def test_a_summary_begun_before_it_is_not_stored_whoever_left_ram(
+        self, rolling: RollingMemory, again: Restart, clock: Clock
     ) -> None:
         await put(rolling, DM, "a talk")
         begun = await rolling.generation(DM)
         await rolling.clear(DM)
-        assert not await rolling.put(DM, "a talk, and more", generation=begun)
-        assert await rolling.get(DM) == await again().get(DM) == NOTHING
-
-    async def test_also_when_the_session_left_ram_in_between(
-        self, rolling: RollingMemory, clock: Clock
-    ) -> None:
-        begun = await rolling.generation(DM)
-        await rolling.clear(DM)
-        clock.forward(minutes=61)
-        await rolling.get(CHANNEL)
-        assert not await rolling.put(DM, "a talk, and more", generation=begun)
+        for minutes in (0, 61):
+            clock.forward(minutes=minutes)
+            await rolling.get(CHANNEL)
+            assert not await rolling.put(DM, "a talk, and more", generation=begun)
+            assert await rolling.get(DM) == await again().get(DM) == NOTHING
 
     async def test_what_was_given_up_half_way_never_lands_on_what_came_after(
         self, rolling: RollingMemory, again: Restart
@@ -131,12 +119,6 @@ class TestClearing:
             await asyncio.gather(given_up, return_exceptions=True)
             await put(rolling, DM, f"kept {number}")
             assert (await again().get(DM)).summary == (await rolling.get(DM)).summary == f"kept {number}"
-
-    async def test_of_two_summaries_begun_together_one_is_stored(self, rolling: RollingMemory) -> None:
-        begun = await rolling.generation(DM)
-        assert await rolling.put(DM, "first", generation=begun)
-        assert not await rolling.put(DM, "second", generation=begun)
-        assert (await rolling.get(DM)).summary == "first"
 
 
 class TestErasing:

@@ -161,22 +161,6 @@ class TestThereAndBack:
 
         assert [known(item) for item in after.values()] == [known(item) for item in before.values()]
 
-    async def test_what_was_private_stays_private(self, home: Home) -> None:
-        await home.put("lives in Oslo", marked="private")
-        await home.put("is in debt", origin=Origin("inferred", TALK, said_at=NOW + 1, private=True))
-        await home.take((await home.snapshot())[0], to=BOB)
-        assert {item.facets.sensitivity for item in (await home.view(BOB)).items.values()} == {"private"}
-
-    async def test_twice_is_once(self, home: Home) -> None:
-        await home.put("likes tea", key="drink")
-        await home.put("has a cat")
-        entries, _ = await home.snapshot()
-        await home.take(entries, to=BOB)
-        commits = (await home.view(BOB)).commits
-        again = await home.take(entries, to=BOB)
-        assert (again.items, again.known, again.nothing) == (0, 2, True)
-        assert (await home.view(BOB)).commits == commits
-
 
 class TestWhatIsHeldStays:
     @pytest.mark.parametrize(
@@ -206,19 +190,6 @@ class TestWhatIsHeldStays:
 
 
 class TestIn:
-    async def test_with_embeddings_beside_or_inside(self, home: Home) -> None:
-        value = {
-            "version": 3,
-            "entries": [entry(embedding=[0.1, 0.2], score=0.4)],
-            "embeddings": {"drink": [0.1, 0.2]},
-        }
-        assert (await home.take(value)).items == 1
-        (item,) = (await home.view()).items.values()
-        assert (item.text, item.facets.key, item.updated_at) == ("likes tea", "drink", SECOND * 1000)
-
-    async def test_an_empty_one_is_nothing(self, home: Home) -> None:
-        assert (await home.take({"entries": []})).nothing
-
     def test_nobody_stated_what_a_snapshot_says(self) -> None:
         (item,) = loaded([entry()]).items
         assert item.facets.author == "inferred"

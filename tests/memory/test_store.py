@@ -11,10 +11,9 @@ import pytest
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import MemoryFault, Refused
 from discoclaw.core.event import Commit, Event, encode_line
-from discoclaw.core.view import EMPTY, View
+from discoclaw.core.view import EMPTY
 from discoclaw.memory.stores import Store
 from discoclaw.memory.subjects.durable_file import render
-from discoclaw.memory.subjects.inspect import subjects
 from discoclaw.memory.subjects.store import Memory
 from tests.memory import child
 from tests.memory.kit import (
@@ -37,13 +36,6 @@ Restart = Callable[[], Memory]
 
 
 class TestAViewIsServedFromRam:
-    async def test_a_subject_is_loaded_on_first_use(self, memory: Memory, restart: Restart) -> None:
-        await memory.change(ANN, "why", remember("likes tea"))
-        later = restart()
-        assert not later.has_in_ram(ANN)
-        assert await texts(later) == ["likes tea"]
-        assert later.has_in_ram(ANN)
-
     async def test_a_second_look_needs_no_ledger(self, memory: Memory) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
         view = await memory.view(ANN)
@@ -91,12 +83,6 @@ class TestAChangeIsOneCommit:
         assert outcome in (await memory.view(ANN)).items
         assert (commit.message, commit.metadata) == ("she said so", {"by": "command"})
 
-    async def test_followers_are_told_once_for_each(self, memory: Memory) -> None:
-        told = listening(memory).subjects
-        await memory.change(ANN, "why", remember("likes tea"))
-        await memory.change(BOB, "why", remember("likes tea"))
-        assert told == [ANN, BOB]
-
     async def test_one_that_raises_changes_nothing(self, memory: Memory, root: Path) -> None:
         await memory.change(ANN, "why", remember("likes tea"))
         view, files = await memory.view(ANN), fingerprint(root)
@@ -118,11 +104,6 @@ class TestAChangeIsOneCommit:
         await memory.change(BOB, "why", lambda draft: None)
         assert fingerprint(root) == files
         assert told == []
-
-    async def test_the_subjects_on_disk_are_listed(self, memory: Memory) -> None:
-        for subject in (BOB, "group-9", ANN):
-            await memory.change(subject, "why", remember("likes tea"))
-        assert subjects(memory.disk) == ["group-9", ANN, BOB]
 
     async def test_a_group_has_no_durable_file(self, memory: Memory) -> None:
         await memory.change("group-9", "why", remember("likes tea"))
@@ -207,26 +188,21 @@ class TestAFaultLosesNothing:
 class TestADurableFileThatCanNotBeWritten:
     """The commit stands, and the file follows when it can."""
 
-    @pytest.fixture
-    async def view(self, memory: Memory) -> View:
+    async def test_the_commit_stands_and_the_file_follows_with_the_next_or_with_a_start(
+        self, memory: Memory, restart: Restart
+    ) -> None:
         memory.durable_folder.write_text("a file where the folder should be")
         await memory.change(ANN, "why", remember("likes tea"))
-        return await memory.view(ANN)
-
-    async def test_the_commit_stands(self, memory: Memory, view: View, restart: Restart) -> None:
+        view = await memory.view(ANN)
         assert [item.text for item in view.active()] == ["likes tea"]
         assert len(commits_of(memory)) == 1
         assert await restart().view(ANN) == view
-
-    async def test_the_file_follows_with_the_next_commit(self, memory: Memory, view: View) -> None:
-        memory.durable_folder.unlink()
-        await memory.change(ANN, "why", remember("likes coffee"))
-        assert durable_of(memory).read_bytes() == render(await memory.view(ANN))
-
-    async def test_or_with_the_next_start(self, memory: Memory, view: View, restart: Restart) -> None:
         memory.durable_folder.unlink()
         assert await restart().view(ANN) == view
         assert durable_of(memory).read_bytes() == render(view)
+        durable_of(memory).unlink()
+        await memory.change(ANN, "why", remember("likes coffee"))
+        assert durable_of(memory).read_bytes() == render(await memory.view(ANN))
 
     async def test_a_folder_in_its_place_does_no_harm(self, memory: Memory, restart: Restart) -> None:
         durable_of(memory).mkdir(parents=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from discoclaw.core.item import Item
 from discoclaw.memory.subjects.durable_file import render
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import ANN, STAMP, asides, commits_of, durable_of, fingerprint, remember
@@ -53,26 +52,18 @@ def original(request: pytest.FixtureRequest, memory: Memory) -> bytes:
     return content
 
 
-@pytest.fixture
-async def taken(original: bytes, memory: Memory) -> dict[str, Item]:
-    """Its items as the memory has them after the first read."""
-    return dict((await memory.view(ANN)).items)
-
-
 class TestTheFirstReadTakesItOver:
-    async def test_ids_kinds_texts_tags_status_and_times_stay(self, taken: dict[str, Item]) -> None:
+    async def test_as_one_commit_that_loses_nothing_and_only_once(
+        self, memory: Memory, original: bytes, restart: Restart
+    ) -> None:
+        taken = (await memory.view(ANN)).items
         for given in ITEMS[:4]:
             now = taken[given["id"]].to_json()
             assert {name: now[name] for name in BODY} == {name: given[name] for name in BODY}
-
-    async def test_of_two_with_one_id_the_active_one_counts(self, taken: dict[str, Item]) -> None:
         assert len(taken) == 5
-        assert taken["durable-00000005"].active
-        assert taken["durable-00000005"].created_at == 1_762_000_000_000
-
-    async def test_messages_stay_as_sources_and_what_a_model_wrote_is_inferred(
-        self, taken: dict[str, Item]
-    ) -> None:
+        five = taken["durable-00000005"]
+        assert five.active, "of two with one id the active one counts"
+        assert five.created_at == 1_762_000_000_000
         assert [(str(item.source), item.facets.author) for item in taken.values()] == [
             ("manual", "stated"),
             ("discord:70/80", "inferred"),
@@ -80,34 +71,18 @@ class TestTheFirstReadTakesItOver:
             ("manual", "inferred"),
             ("manual", "inferred"),
         ]
-
-    async def test_it_is_one_commit_that_says_so(self, memory: Memory, taken: dict[str, Item]) -> None:
         (commit,) = commits_of(memory)
         assert commit.message == "take over the durable file"
-        assert len(commit.events) == 5
         assert {event.evidence for event in commit.events} == {"taken over"}
-
-    async def test_the_file_is_then_ours(self, memory: Memory, taken: dict[str, Item]) -> None:
         content = durable_of(memory).read_bytes()
         assert content == render(await memory.view(ANN))
         assert json.loads(content)["version"] == 1
-        assert b"hitCount" not in content
-
-    async def test_the_original_is_kept_aside(
-        self, memory: Memory, original: bytes, taken: dict[str, Item]
-    ) -> None:
-        version = json.loads(original)["version"]
         (aside,) = [path for path in memory.durable_folder.iterdir() if path != durable_of(memory)]
-        assert aside.name == f"123.json.v{version}-{STAMP}"
+        assert aside.name == f"123.json.v{json.loads(original)['version']}-{STAMP}"
         assert aside.read_bytes() == original
-
-    async def test_a_second_read_writes_nothing(
-        self, memory: Memory, taken: dict[str, Item], restart: Restart
-    ) -> None:
-        before = fingerprint(memory.durable_folder), commits_of(memory)
-        for later in (memory, restart()):
-            assert dict((await later.view(ANN)).items) == taken
-        assert (fingerprint(memory.durable_folder), commits_of(memory)) == before
+        before = fingerprint(memory.durable_folder)
+        assert dict((await restart().view(ANN)).items) == dict(taken)
+        assert (fingerprint(memory.durable_folder), commits_of(memory)) == (before, (commit,))
 
     async def test_to_change_before_any_read_takes_it_over_first(
         self, memory: Memory, original: bytes
