@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discoclaw.core.draft import Draft, find
 from discoclaw.core.draft_patch import apply_patch
 from discoclaw.core.errors import Refused
-from discoclaw.core.item import Facets, Sensitivity, Source, item_id
+from discoclaw.core.item import Facets, Sensitivity, Source
 from discoclaw.core.matching import one_saying
 from discoclaw.core.patch import Patch
 from discoclaw.core.view import EMPTY
@@ -122,9 +122,6 @@ class TestAddingWhatIsThereWritesNothing:
             diary.remember(again, origin=origin)
         assert diary.view is before
 
-    def test_a_draft_without_wishes_is_no_commit(self) -> None:
-        assert Draft(EMPTY, now_ms=NOW).commit("nothing") is None
-
     def test_what_a_person_says_themselves_counts_more_than_what_was_inferred(self, diary: Diary) -> None:
         diary.remember("likes tea", origin=inferred())
         assert diary.remember("likes tea").facets.author == "stated"
@@ -150,27 +147,8 @@ class TestReactivation:
         assert again.tags == ("drink",)
         assert again.updated_at == diary.now
 
-    def test_there_is_never_a_second_item_with_the_same_id(self, diary: Diary) -> None:
-        for _ in range(3):
-            diary.deprecate(diary.remember("likes tea"))
-        assert [held.status for held in diary.view.items.values()] == ["deprecated"]
-
 
 class TestDeprecation:
-    def test_a_deprecated_item_stays_but_is_not_active(self, diary: Diary) -> None:
-        held = diary.remember("likes tea")
-        diary.deprecate(held)
-        assert diary.view.active() == []
-        assert diary.view.items[held.id].status == "deprecated"
-        assert diary.view.items[held.id].updated_at == diary.now
-
-    def test_twice_is_once(self, diary: Diary) -> None:
-        held = diary.remember("likes tea")
-        diary.deprecate(held)
-        draft = diary.draft()
-        assert draft.deprecate(diary.view.items[held.id], stated()) == "unchanged"
-        assert draft.commit("nothing") is None
-
     def test_by_id_it_touches_exactly_one(self, diary: Diary) -> None:
         kept = diary.remember("likes green tea", origin=inferred())
         gone = diary.remember("likes green teas", origin=inferred())
@@ -226,14 +204,6 @@ class TestDeprecation:
 class TestTheCap:
     def fill(self, diary: Diary, count: int) -> list[str]:
         return [diary.remember(f"fact number {n}").id for n in range(count)]
-
-    def test_the_oldest_deprecated_go_first(self) -> None:
-        diary = Diary(max_items=4)
-        ids = self.fill(diary, 4)
-        for number in (3, 1):
-            diary.deprecate(diary.view.items[ids[number]])
-        diary.remember("the newest")
-        assert set(ids) - set(diary.view.items) == {ids[3]}
 
     def test_then_the_oldest_active_ones(self) -> None:
         diary = Diary(max_items=4)
@@ -367,20 +337,14 @@ class TestWhatWasInferredNeverOverridesWhatWasStated:
             == "conflict"
         )
 
-    def test_the_same_words_agree(self, diary: Diary) -> None:
-        held = diary.remember("likes tea")
-        assert diary.draft().upsert("fact", "Likes tea", inferred())[1] == "unchanged"
-        assert diary.view.items[held.id].facets.author == "stated"
-
-    def test_what_was_inferred_is_changed_by_what_is_inferred_later(self, diary: Diary) -> None:
+    def test_what_was_inferred_is_changed_by_later_talk_and_anything_by_the_person(
+        self, diary: Diary
+    ) -> None:
         held = diary.remember("likes tea", origin=inferred())
         assert diary.remember("likes coffee", origin=inferred(), given_id=held.id).text == "likes coffee"
+        changed = diary.remember("likes cocoa", given_id=held.id)
+        assert (changed.text, changed.facets.author) == ("likes cocoa", "stated")
         assert diary.view.conflicts == ()
-
-    def test_what_a_person_says_changes_anything(self, diary: Diary) -> None:
-        held = diary.remember("likes tea", origin=inferred())
-        changed = diary.remember("likes coffee", given_id=held.id)
-        assert (changed.text, changed.facets.author) == ("likes coffee", "stated")
 
     @FEW
     @given(HISTORIES, st.sampled_from(["likes tea", "likes coffee"]))
@@ -424,31 +388,33 @@ class TestThePersonSettlesAConflict:
         assert len(diary.view.conflicts) == 1
         return diary
 
-    def test_by_accepting_the_new_words(self, disputed: Diary) -> None:
-        disputed.remember("likes coffee", given_id=item_id("fact", "likes tea"))
-        assert disputed.view.conflicts == ()
-        assert disputed.texts() == ["likes coffee"]
-
-    def test_by_repeating_the_old_words(self, disputed: Diary) -> None:
-        disputed.remember("likes tea")
-        assert disputed.view.conflicts == ()
-        assert disputed.texts() == ["likes tea"]
-
-    def test_by_forgetting_the_item(self, disputed: Diary) -> None:
-        disputed.deprecate(next(iter(disputed.view.items.values())))
-        assert disputed.view.conflicts == ()
-
-    def test_by_removing_the_item(self, disputed: Diary) -> None:
+    @pytest.mark.parametrize(
+        ("by", "texts", "open_"),
+        [
+            ("accepting the new words", ["likes coffee"], 0),
+            ("repeating the old words", ["likes tea"], 0),
+            ("forgetting the item", [], 0),
+            ("removing the item", [], 0),
+            ("marking it private", ["likes tea"], 1),
+        ],
+    )
+    def test_by_words_or_an_end_and_not_by_a_mark(
+        self, disputed: Diary, by: str, texts: list[str], open_: int
+    ) -> None:
+        (held,) = disputed.view.items.values()
         draft = disputed.draft()
-        draft.remove(next(iter(disputed.view.items.values())), stated())
+        if by == "accepting the new words":
+            draft.upsert("fact", "likes coffee", stated(), given_id=held.id)
+        elif by == "repeating the old words":
+            draft.upsert("fact", "likes tea", stated())
+        elif by == "forgetting the item":
+            draft.deprecate(held, stated())
+        elif by == "removing the item":
+            draft.remove(held, stated())
+        else:
+            draft.mark(held, "private", stated())
         disputed.keep(draft)
-        assert disputed.view.conflicts == ()
-
-    def test_marking_it_private_settles_nothing(self, disputed: Diary) -> None:
-        draft = disputed.draft()
-        draft.mark(next(iter(disputed.view.items.values())), "private", stated())
-        disputed.keep(draft)
-        assert len(disputed.view.conflicts) == 1
+        assert (disputed.texts(), len(disputed.view.conflicts)) == (texts, open_)
 
     def test_repeating_the_old_words_outranks_what_was_inferred_before(self, disputed: Diary) -> None:
         held = disputed.remember("likes tea")
@@ -539,12 +505,6 @@ class TestPrivacyIsNeverLostOnTheWay:
         assert draft.mark(held, "normal", stated()) == "updated"
         assert draft.items[held.id].facets.sensitivity == "normal"
 
-    def test_a_mark_that_holds_already_writes_nothing(self, diary: Diary) -> None:
-        held = diary.remember("likes tea")
-        draft = diary.draft()
-        assert draft.mark(held, "normal", stated()) == "unchanged"
-        assert draft.commit("nothing") is None
-
     def test_marking_says_nothing_about_the_words(self, diary: Diary) -> None:
         held = diary.remember("likes tea", origin=inferred(), tags=["drink"])
         draft = diary.draft()
@@ -588,19 +548,15 @@ class TestPrivacyIsNeverLostOnTheWay:
 
 
 class TestOnlyWhatIsThereIsTouched:
-    def test_removing_twice_is_removing_once(self, diary: Diary) -> None:
-        held = diary.remember("likes tea")
-        draft = diary.draft()
-        draft.remove(held, stated())
-        draft.remove(held, stated())
-        assert len(draft.events) == 1
-
-    def test_deprecating_an_item_in_hand_twice_is_once(self, diary: Diary) -> None:
+    def test_an_item_in_hand_ends_once(self, diary: Diary) -> None:
         held = diary.remember("likes tea")
         draft = diary.draft()
         assert draft.deprecate(held, stated()) == "updated"
         assert draft.deprecate(held, stated()) == "unchanged"
-        assert len(draft.events) == 1
+        assert draft.mark(held, "normal", stated()) == "unchanged"
+        draft.remove(held, stated())
+        draft.remove(held, stated())
+        assert len(draft.events) == 2
 
     def test_branch_message_and_metadata_are_in_the_commit(self, diary: Diary) -> None:
         draft = diary.draft()

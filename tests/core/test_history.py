@@ -87,9 +87,11 @@ class TestTheSameRecordsAreTheSameHistory:
 
     @FEW
     @given(DEEDS_AND_REVERTS)
-    def test_what_one_replica_wrote_is_in_order_already(self, deeds: Any) -> None:
+    def test_what_one_replica_wrote_is_in_order_already_and_in_its_lines(self, deeds: Any) -> None:
         chronicle = lived(deeds)
         assert chronicle.history.records == tuple(chronicle.records)
+        read = History(decode_line(encode_line(record)) for record in chronicle.records)
+        assert everything(read) == everything(chronicle.history)
 
     @FEW
     @given(st.randoms(use_true_random=False))
@@ -105,13 +107,6 @@ class TestTheSameRecordsAreTheSameHistory:
         merged = commit(0, branch="coding", ms=NOW + MINUTE)
         merge = commit(1, merged=merged.id, ms=NOW)
         assert in_order([merge, merged]) == (merged, merge)
-
-    @FEW
-    @given(DEEDS_AND_REVERTS)
-    def test_from_the_lines_of_the_ledger(self, deeds: Any) -> None:
-        chronicle = lived(deeds)
-        read = History(decode_line(encode_line(record)) for record in chronicle.records)
-        assert everything(read) == everything(chronicle.history)
 
     def test_of_two_records_with_one_id_it_is_always_the_same_one(self) -> None:
         one = commit(0)
@@ -133,12 +128,12 @@ class TestTheSameRecordsAreTheSameHistory:
 
 
 def a_life() -> str:
-    """The records of a long random life of two replicas, and what they say."""
+    """The records of a random life of two replicas, and what they say."""
     dice = random.Random(7)
-    one, other = apart(by_dice(dice, 40), by_dice(dice, 30), by_dice(dice, 30), 7)
+    one, other = apart(by_dice(dice, 20), by_dice(dice, 15), by_dice(dice, 15), 7)
     records = list(union(one.records, other.records))
     dice.shuffle(records)
-    united = live(Chronicle(records, now=NOW * 2), by_dice(dice, 30))
+    united = live(Chronicle(records, now=NOW * 2), by_dice(dice, 15))
     lines = [encode_line(record).decode() for record in in_order(united.records)]
     return "".join(lines) + json.dumps(everything(united.history))
 
@@ -175,18 +170,6 @@ class TestTwoReplicasAreUnited:
         assert {held.hash for held in both.records} == {held.hash for held in [*one.records, *other.records]}
         on_main = {key for key, held in both.commits.items() if held.branch == "main"}
         assert on_main == {held.id for held in both.chain(both.branch("main").head)} & on_main
-
-    @given(st.lists(st.integers(0, 99), unique=True), st.lists(st.integers(100, 199), unique=True), LATER)
-    def test_main_keeps_what_both_sides_added(self, here: list[int], there: list[int], later: int) -> None:
-        start = Chronicle()
-        start.remember("from before")
-        one, other = start.replica(), start.replica(later=later)
-        for replica, numbers in ((one, here), (other, there)):
-            for number in numbers:
-                replica.remember(f"number {number}")
-        both = Chronicle(union(one.records, other.records))
-        assert set(both.texts()) == {"from before", *(f"number {number}" for number in [*here, *there])}
-        assert both.texts()[0] == "from before"
 
     def test_changes_of_different_fields_do_not_undo_each_other(self) -> None:
         start = Chronicle()
@@ -286,16 +269,6 @@ class TestStepByStepIsTheSameAsAtOnce:
 
 
 class TestBranchesAreApart:
-    def test_what_is_said_on_one_is_not_on_another(self) -> None:
-        chronicle = Chronicle()
-        held = chronicle.remember("likes tea")
-        chronicle.fork("coding")
-        chronicle.remember("likes tabs", on="coding")
-        chronicle.remember("likes juice", given_id=held.id, on="coding")
-        chronicle.remember("plays chess")
-        assert chronicle.texts() == ["likes tea", "plays chess"]
-        assert chronicle.texts("coding") == ["likes juice", "likes tabs"]
-
     @FEW
     @given(DEEDS_AND_REVERTS, MORE_DEEDS)
     def test_no_deed_on_a_branch_touches_the_others(self, deeds: Any, more: Any) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discoclaw.core.draft import matches
@@ -41,9 +41,6 @@ class TestIdsArePublished:
     def test_every_golden_id_is_what_we_derive(self, durable_vectors: dict[str, Any]) -> None:
         derived = [(case["text"], item_id(case["kind"], case["text"])) for case in durable_vectors["ids"]]
         assert derived == [(case["text"], case["id"]) for case in durable_vectors["ids"]]
-
-    def test_a_new_item_carries_its_golden_id(self) -> None:
-        assert item("  I prefer   TypeScript ").id == "durable-2ed36192"
 
     def test_an_id_can_be_derived_from_any_text(self) -> None:
         assert item_id("fact", "\ud83d").startswith("durable-")
@@ -152,12 +149,9 @@ class TestTags:
         assert tidy_tags(["x" * 1000]) == ("x" * MAX_TAG,)
 
     @given(st.lists(st.text("aB \u00a0İß", max_size=60), max_size=20))
+    @example(["x" * (MAX_TAG - 1) + " y"])
     def test_tidy_tags_stay_as_they_are(self, tags: list[str]) -> None:
         assert tidy_tags(tidy_tags(tags)) == tidy_tags(tags)
-
-    def test_a_tag_cut_at_a_space_stays_as_it_is(self) -> None:
-        cut = tidy_tags(["x" * (MAX_TAG - 1) + " y"])
-        assert tidy_tags(cut) == cut
 
 
 class TestAnItemInAFile:
@@ -177,9 +171,6 @@ class TestAnItemInAFile:
     def test_what_a_person_left_out_is_filled_in(self) -> None:
         held = from_json({"kind": "Fact", "text": " I  like tea "})
         assert held == item("I like tea")
-
-    def test_a_given_id_is_kept_though_the_text_says_otherwise(self) -> None:
-        assert from_json({"id": "durable-00000001", "kind": "fact", "text": "x"}).id == "durable-00000001"
 
     @each_row("given_id", ["", "  ", None, 5, ["x"]])
     def test_an_id_that_is_none_is_derived(self, given_id: object) -> None:
@@ -262,8 +253,3 @@ class TestSources:
     )
     def test_a_source_without_a_message_is_manual(self, value: object) -> None:
         assert str(Source.from_json(value)) == "manual"
-
-    def test_a_message_is_named_by_channel_and_id(self) -> None:
-        source = Source("discord", "123", "456")
-        assert str(source) == "discord:123/456"
-        assert Source.from_json(source.to_json()) == source

@@ -57,36 +57,35 @@ class TestTheContentOfAnEvent:
             "context_history": 30,
         }
 
-    def test_without_content_the_tags_do(self) -> None:
-        tags = [["d", "snowclaw:config:global"], ["respond_mode", "all"], ["context_history", "40"]]
-        assert overrides_of("", [*tags, ["agent", "snow"]]) == {"respond_mode": "all", "context_history": 40}
-        assert overrides_of(" \n", [["context_history", "7"]]) == {"context_history": 7}
-
-    def test_where_there_are_both_json_counts_alone(self) -> None:
-        tags = [["respond_mode", "all"], ["context_history", "40"]]
-        assert overrides_of('{"respond_mode":"owner"}', tags) == {"respond_mode": "owner"}
-        assert overrides_of("{}", tags) == NO_OVERRIDES
-
-    def test_a_field_that_is_missing_or_null_is_left_to_others(self) -> None:
-        assert overrides_of('{"respond_mode":null,"context_history":5}') == {"context_history": 5}
-        assert overrides_of('{"respond_mode":"none"}') == {"respond_mode": "none"}
-
-    @each_row("content", ["{}", "", '{"respond_mode":null,"context_history":null}'])
-    def test_an_empty_one_takes_everything_back(self, content: str) -> None:
-        assert overrides_of(content, [["d", "snowclaw:config:global"]]) == NO_OVERRIDES
-
-    def test_fields_that_are_not_ours_do_not_matter(self) -> None:
-        assert overrides_of('{"temperature":"hot","respond_mode":"all"}') == {"respond_mode": "all"}
-
-    @each_row("word", ["silent", "listen"])
-    def test_other_words_for_silence_mean_none(self, word: str) -> None:
-        assert overrides_of(json.dumps({"respond_mode": word})) == {"respond_mode": "none"}
-        assert overrides_of("", [["respond_mode", word]]) == {"respond_mode": "none"}
-
-    @each_row("number", [1, 200])
-    def test_bounds_are_inclusive(self, number: int) -> None:
-        assert overrides_of(json.dumps({"context_history": number})) == {"context_history": number}
-        assert overrides_of("", [["context_history", str(number)]]) == {"context_history": number}
+    @each_row(
+        ("content", "tags", "wished"),
+        [
+            ("", [["d", "x"], ["respond_mode", "all"], ["context_history", "40"], ["agent", "snow"]],
+             {"respond_mode": "all", "context_history": 40}),
+            (" \n", [["context_history", "7"]], {"context_history": 7}),
+            ('{"respond_mode":"owner"}', [["respond_mode", "all"], ["context_history", "40"]],
+             {"respond_mode": "owner"}),
+            ("{}", [["respond_mode", "all"]], {}),
+            ("{}", [["d", "snowclaw:config:global"]], {}),
+            ("", [["d", "snowclaw:config:global"]], {}),
+            ('{"respond_mode":null,"context_history":null}', [], {}),
+            ('{"respond_mode":null,"context_history":5}', [], {"context_history": 5}),
+            ('{"respond_mode":"none"}', [], {"respond_mode": "none"}),
+            ('{"temperature":"hot","respond_mode":"all"}', [], {"respond_mode": "all"}),
+            ('{"respond_mode":"silent"}', [], {"respond_mode": "none"}),
+            ('{"respond_mode":"listen"}', [], {"respond_mode": "none"}),
+            ("", [["respond_mode", "silent"]], {"respond_mode": "none"}),
+            ("", [["respond_mode", "listen"]], {"respond_mode": "none"}),
+            ('{"context_history":1}', [], {"context_history": 1}),
+            ('{"context_history":200}', [], {"context_history": 200}),
+            ("", [["context_history", "1"]], {"context_history": 1}),
+            ("", [["context_history", "200"]], {"context_history": 200}),
+        ],
+    )  # fmt: skip
+    def test_is_read_as_json_or_else_from_its_tags(
+        self, content: str, tags: list[list[str]], wished: Overrides
+    ) -> None:
+        assert overrides_of(content, tags) == wished
 
     @each_row(
         "value",
@@ -193,21 +192,6 @@ class TestWhichEventCounts:
 
 
 class TestWhatHolds:
-    def test_a_narrower_scope_beats_a_wider_one_wherever_it_comes_from(self) -> None:
-        events = {GLOBAL: Signed(9, "a", {"respond_mode": "none", "context_history": 9})}
-        layers = LiveOverrides(events, {Scope("group", "1"): {"respond_mode": "all"}})
-        assert layers.policy("1", "7") == Policy("all", 9, 9)
-        assert layers.policy("2", "7") == Policy("none", 9, 9)
-        assert layers.policy(None, "7") == Policy("none", 9)
-
-    def test_within_a_scope_the_owner_beats_the_file_field_by_field(self) -> None:
-        layers = LiveOverrides(
-            {GLOBAL: Signed(9, "a", {"respond_mode": "owner"})},
-            {GLOBAL: {"respond_mode": "all", "context_history": 50}},
-            {"respond_mode": "none", "context_history": 5},
-        )
-        assert layers.policy("1", "7") == Policy("owner", 50, 50)
-
     def test_of_one_channel_under_two_names_the_newest_event_counts_whole(self) -> None:
         raw, named = Scope("group", "1"), Scope("group", Names().channel("1")[:32])
         events = {

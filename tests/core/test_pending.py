@@ -200,25 +200,18 @@ class TestWhatThePersonSays:
         diary.remember(words)
         assert diary.view.pending == ()
 
-    def test_forgetting_the_same_settles_it(self) -> None:
-        diary = Diary()
-        tea = diary.remember(TEA, origin=inferred())
-        propose(diary, "User likes green tea.", given_id=tea.id)
-        diary.deprecate(tea)
-        assert diary.view.pending == ()
-
-    def test_another_change_of_the_item_settles_it(self) -> None:
-        diary = Diary()
-        tea = diary.remember(TEA, origin=inferred())
-        propose(diary, "User likes green tea.", given_id=tea.id)
-        diary.remember("User likes cocoa.", given_id=tea.id)
-        assert diary.view.pending == ()
-
-    def test_something_else_leaves_it(self) -> None:
-        diary = Diary()
-        propose(diary, TEA)
-        diary.remember(COFFEE)
-        assert waiting(diary.view) == [TEA]
+    def test_forgetting_or_changing_the_item_settles_it_and_something_else_does_not(self) -> None:
+        for how in ("forget", "change", "something else"):
+            diary = Diary()
+            tea = diary.remember(TEA, origin=inferred())
+            propose(diary, "User likes green tea.", given_id=tea.id)
+            if how == "forget":
+                diary.deprecate(tea)
+            elif how == "change":
+                diary.remember("User likes cocoa.", given_id=tea.id)
+            else:
+                diary.remember(COFFEE)
+            assert len(diary.view.pending) == (how == "something else"), how
 
 
 class TestTwoBranches:
