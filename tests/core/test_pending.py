@@ -298,7 +298,7 @@ def claims(view: View) -> set[tuple[str, str, str]]:
 class TestForAnyHistoryWithProposals:
     @FEW
     @given(DEEDS, st.integers(0, 2**32), st.randoms(use_true_random=False))
-    def test_every_order_of_the_records_has_the_same_pending(
+    def test_what_waits_is_the_same_in_every_order_is_no_item_and_waits_again_at_a_restored_point(
         self, deeds: Any, seed: int, dice: random.Random
     ) -> None:
         chronicle = lived(deeds, seed)
@@ -306,27 +306,17 @@ class TestForAnyHistoryWithProposals:
         dice.shuffle(shuffled)
         one, other = chronicle.history, History(shuffled)
         for name in one.branches.all:
-            assert one.view(one.branch(name).head) == other.view(other.branch(name).head)
-
-    @FEW
-    @given(DEEDS, st.integers(0, 2**32))
-    def test_nothing_pending_is_among_the_items(self, deeds: Any, seed: int) -> None:
-        history = lived(deeds, seed).history
-        for commit in history.commits:
-            view = history.view(commit)
+            head = one.branch(name).head
+            assert one.view(head) == other.view(other.branch(name).head)
+            silent = [_without_proposals(commit) for commit in one.chain(head)]
+            assert fold(silent).items == one.view(head).items
+        for commit in one.commits:
+            view = one.view(commit)
             held = {(item.id, item.text.lower(), item.status) for item in view.items.values()}
             assert not {(one.item.id, one.text.lower(), one.item.status) for one in view.pending} & held
-
-    @FEW
-    @given(DEEDS, st.integers(0, 2**32))
-    def test_without_the_answers_the_items_are_those_of_the_same_life_without_proposals(
-        self, deeds: Any, seed: int
-    ) -> None:
-        chronicle = lived(deeds, seed)
-        for name, branch in chronicle.history.branches.all.items():
-            chain = chronicle.history.chain(branch.head)
-            silent = [_without_proposals(commit) for commit in chain]
-            assert fold(silent).items == chronicle.view(name).items
+        for commit in list(one.commits)[-3:]:
+            chronicle.restore(commit)
+            assert claims(chronicle.view()) == claims(chronicle.history.view(commit))
 
     @FEW
     @given(DEEDS, DEEDS, st.integers(0, 2**32))
@@ -344,14 +334,6 @@ class TestForAnyHistoryWithProposals:
             view = one.view(one.branch(name).head)
             assert view.pending == other.view(other.branch(name).head).pending
             assert len(claims(view)) == len(view.pending)  # what both propose waits once
-
-    @FEW
-    @given(DEEDS, st.integers(0, 2**32))
-    def test_a_restored_point_waits_for_what_it_waited_for(self, deeds: Any, seed: int) -> None:
-        chronicle = lived(deeds, seed)
-        for commit in list(chronicle.history.commits)[-3:]:
-            chronicle.restore(commit)
-            assert claims(chronicle.view()) == claims(chronicle.history.view(commit))
 
 
 def _without_proposals(commit: Any) -> Any:

@@ -265,7 +265,7 @@ class TestADiskThatIsFull:
 
 
 class TestAllAtOnce:
-    """Two hundred mixed changes, acts and moves of HEAD, of one person and at once."""
+    """A hundred mixed changes, acts and moves of HEAD, of one person and at once."""
 
     NAMES = (MAIN, "coding", "games")
 
@@ -284,11 +284,11 @@ class TestAllAtOnce:
             lambda number: verbs.merge(known, ANN, "coding", STATED, branch="games"),
             lambda number: self.look(known),
         ]
-        work = [dice.choice(ways)(number) for number in range(200)]
+        work = [dice.choice(ways)(number) for number in range(100)]
         outcomes = await asyncio.gather(*work, return_exceptions=True)
         assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {Refused}
         merges = [one.commit for one in outcomes if isinstance(one, MergeResult) and one.commit is not None]
-        assert len(merges) > 10
+        assert len(merges) > 5
         history, done = await known.history(ANN), [commit.id for _, commit in ear.commits]
         assert set(done) | {one.id for one in merges} <= set(history.commits)
         assert len(done) == len(set(done)) == len(history.commits) - 4

@@ -13,6 +13,7 @@ from discoclaw.core.purge import Purge, Words, terms_of
 from discoclaw.recall.document import parse
 from discoclaw.search.archive import MOST_SCORED, Amend, Archive, Change, Drop, Only, Put, Visible
 from discoclaw.session.archiving import find
+from tests.examples import FEW
 from tests.memory.archives import archive_at, emptied, sound, texts
 from tests.memory.kit import NOW
 from tests.memory.test_archive import ANN, BOB, US, in_dm, said, write
@@ -96,6 +97,7 @@ def taken_back(text: str, **given: object) -> Purge:
 
 
 class TestBoth:
+    @FEW
     @given(
         batches=st.lists(st.lists(CHANGES, max_size=20), max_size=5),
         query=WORDS,

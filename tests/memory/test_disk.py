@@ -14,6 +14,7 @@ from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, LEDGERS, NO_LOG, ROLLING, Disk, Log, drop
 from discoclaw.store.postgres.disk import PostgresDisk
 from discoclaw.store.sqlite import SqliteDisk
+from tests.examples import FEW
 from tests.memory.kit import ANN, BOB, STAMP
 
 pytestmark = pytest.mark.every_store
@@ -237,6 +238,7 @@ class TestFilling:
 
 
 class TestWhateverIsDone:
+    @FEW
     @given(acts=_ACTS)
     def test_both_stores_hold_the_same_bytes_under_the_same_names(
         self, tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, str, list[bytes]]]

@@ -19,6 +19,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.files import render_json
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, GROUPS, Disk
+from tests.examples import FEW
 from tests.memory.kit import Clock, remember
 from tests.memory.together import Together
 
@@ -54,6 +55,7 @@ STEPS = st.lists(
 
 
 class TestNoGroupIsMissed:
+    @FEW
     @given(STEPS)
     def test_whatever_happens_between_two_erasings(self, steps: list[tuple[str, str, str]]) -> None:
         async def work() -> None:

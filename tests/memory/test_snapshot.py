@@ -189,9 +189,6 @@ class TestWhatCanNotBeUsedIsNone:
         save(path, Snapshot(7, "digest", Branches(), RICH))
         return path
 
-    def test_a_missing_one(self, tmp_path: Path) -> None:
-        assert load(tmp_path / "missing.json") is None
-
     def test_one_with_any_byte_changed(self, path: Path) -> None:
         content = path.read_bytes()
         for place in range(0, len(content) - 1, 7):
@@ -226,8 +223,9 @@ class TestWhatCanNotBeUsedIsNone:
                     assert known is None or (part in ("size", "digest") and known.view == RICH)
                     assert known is None or (type(known.size), type(known.digest)) == (int, str)
 
-    def test_a_folder_in_its_place(self, path: Path) -> None:
+    def test_a_missing_one_or_a_folder_in_its_place(self, path: Path) -> None:
         path.unlink()
+        assert load(path) is None
         path.mkdir()
         assert load(path) is None
         save(path, Snapshot(7, "digest", Branches(), RICH))  # is a warning, no more
@@ -295,19 +293,12 @@ def long(tmp_path: Path, made: Path) -> Long:
 
 
 class TestALongLedgerHasOne:
-    def test_it_names_the_bytes_it_was_made_from(self, long: Long) -> None:
+    def test_it_names_the_bytes_it_was_made_from_and_a_start_uses_it(self, long: Long) -> None:
         known, content = load(long.cached), long.ledger.read_bytes()
         assert known is not None
         assert (known.size, known.digest) == (len(content), hashlib.sha256(content).hexdigest())
-
-    def test_a_start_uses_it(self, long: Long) -> None:
+        long.check()
         assert long.uses_it()
-
-    def test_a_start_on_it_says_what_the_whole_ledger_says(self, long: Long) -> None:
-        files, whole = long.check(), History(records())
-        for name, branch in whole.branches.all.items():
-            expected = whole.shown() if name == whole.branches.current else whole.view(branch.head)
-            assert files.branch_view(name) == expected
 
     @pytest.mark.parametrize("cut", [205, 220, 233, 245])
     def test_with_whatever_stands_behind_it(self, tmp_path: Path, cut: int) -> None:

@@ -22,7 +22,7 @@ from discoclaw.memory.subjects.store import Memory
 from discoclaw.store.plain import FilesDisk
 from discoclaw.store.port import CURSORS, ROLLING
 from discoclaw.store.sqlite import SqliteDisk
-from tests.memory.kit import ANN, BOB, STAMP, Clock, fingerprint, lines_of, remember, start_child, texts
+from tests.memory.kit import ANN, BOB, STAMP, Clock, fingerprint, remember, start_child, texts
 
 Restart = Callable[[], Memory]
 
@@ -147,20 +147,6 @@ class TestTwoProcesses:
             assert disk.ledgers.by_age()[0][0] == BOB
 
 
-class TestALineThatIsDamaged:
-    async def test_is_said_the_others_load_nothing_is_appended_and_a_repair_mends_it(
-        self, memory: Memory, restart: Restart
-    ) -> None:
-        for text in ("likes tea", "works at Acme", "has a cat"):
-            await memory.change(ANN, "why", remember(text))
-        lines = lines_of(memory).read().splitlines(keepends=True)
-        lines_of(memory).replace(lines[0] + b"{}\n" + lines[2])
-        later = restart()
-        assert await texts(later) == ["likes tea", "has a cat"]
-        with pytest.raises(MemoryFault, match=r"^user-123\.jsonl, line 2: .*until it is repaired"):
-            await later.change(ANN, "why", remember("sings"))
-
-
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "no database": lambda content: b"no database" * 1000,
     "its first page": lambda content: content[:100] + b"\xff" * 3996 + content[4096:],
@@ -281,34 +267,30 @@ class TestWhatARescueSaves:
         first.close()
         assert rescued.count(True) > len(rescued) / 2 > 0
 
-    def test_a_sound_file_is_left_alone(self, closed: Path, restart: Restart) -> None:
-        before = closed.read_bytes()
-        assert restart().rescue() == []
-        assert closed.read_bytes() == before
-
 
 class TestAFileThatIsNotOurs:
-    def test_of_a_newer_version_stops_the_start(self, closed: Path, restart: Restart) -> None:
-        with closing(sqlite3.connect(closed)) as db:
-            db.execute("PRAGMA user_version = 2")
-        before = closed.read_bytes()
-        with pytest.raises(MemoryFault, match=r"has version 2.*update it"):
-            restart().open()
-        assert closed.read_bytes() == before
-
-    def test_of_another_program_stops_the_start(self, file: Path, restart: Restart) -> None:
+    @pytest.mark.parametrize(
+        ("made", "why"),
+        [
+            ("PRAGMA user_version = 2", r"has version 2.*update it"),
+            ("CREATE TABLE songs (name TEXT)", r"another program; move it away"),
+            (None, r"memory\.sqlite"),
+        ],
+        ids=["of a newer version", "of another program", "a folder in its place"],
+    )
+    def test_stops_the_start_and_is_left_as_it_is(
+        self, made: str | None, why: str, file: Path, restart: Restart
+    ) -> None:
         file.parent.mkdir(parents=True)
-        with closing(sqlite3.connect(file)) as db:
-            db.execute("CREATE TABLE songs (name TEXT)")
-        before = file.read_bytes()
-        with pytest.raises(MemoryFault, match=r"another program; move it away"):
+        if made is None:
+            file.mkdir()
+        else:
+            with closing(sqlite3.connect(file)) as db:
+                db.execute(made)
+        before = file.read_bytes() if made else b""
+        with pytest.raises(MemoryFault, match=why):
             restart().open()
-        assert file.read_bytes() == before
-
-    def test_a_folder_in_its_place_stops_the_start(self, file: Path, restart: Restart) -> None:
-        file.mkdir(parents=True)
-        with pytest.raises(MemoryFault, match=r"memory\.sqlite"):
-            restart().open()
+        assert made is None or file.read_bytes() == before
 
 
 class TestNothingRemovedIsLeft:

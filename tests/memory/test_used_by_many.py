@@ -25,7 +25,7 @@ async def test_times_of_use_are_written_in_the_same_steps_among_many_people(tmp_
             await used.flush()
         return counts
 
-    few, many = await among(10), await among(200)
+    few, many = await among(10), await among(60)
     assert grown(few, many, most_steps=20) == {}
     assert few.steps
     memory.close()
