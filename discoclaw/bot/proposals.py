@@ -86,7 +86,7 @@ def offered(offer: AnyOffer) -> Answer:
         text = asked(offer.pending, offer.held)
         return proposed(text, user_id, offer.commit, offer.branch, whole=True, several=False)
     if isinstance(offer, ReminderOffer):
-        return beside(offer.text, Button(f"unremind:{user_id}:{offer.reminder_id}", "Undo"))
+        return beside(offer.text, *reminder_buttons(user_id, offer.reminder_id, asks_zone=offer.asks_zone))
     if isinstance(offer, HatchOffer):
         return beside(NO_PERSONALITY, Button(f"hatch:{user_id}", "Start the interview"))
     if isinstance(offer, ChoiceOffer):
@@ -96,9 +96,15 @@ def offered(offer: AnyOffer) -> Answer:
     return beside(text, Button(f"switch:{user_id}:{offer.branch}", f"Switch to {offer.branch}"))
 
 
-def beside(text: str, button: Button) -> Answer:
-    """A line with a button."""
-    return Answer(rows=[Row(text, control=button)], colour=None)
+def beside(text: str, button: Button, *below: Button) -> Answer:
+    """A line with a button, and others below it."""
+    return Answer(rows=[Row(text, control=button)], controls=below, colour=None)
+
+
+def reminder_buttons(user_id: str, reminder_id: str, *, asks_zone: bool) -> list[Button]:
+    """What can be done about a reminder that was just set."""
+    found = [Button(f"unremind:{user_id}:{reminder_id}", "Undo")]
+    return [*found, Button(f"zone:{user_id}:{reminder_id}", "My time zone")] if asks_zone else found
 
 
 def undo_button(user_id: str, commit: str, branch: str) -> Button:

@@ -18,6 +18,7 @@ from discoclaw.bot.commands.dispatch import Outcome
 from discoclaw.bot.layout import Field, Form, buttons_below
 from discoclaw.bot.links import message_link
 from discoclaw.bot.pressed import USER, Controls, Pressed, handed_on, opens_form
+from discoclaw.bot.proposals import reminder_buttons
 from discoclaw.bot.wire import can_read, channel_of, discord_errors, member_of, place_of
 from discoclaw.core.errors import ChatBlocked, ChatError, ChatForbidden, ChatGone, ChatUnavailable, Refused
 from discoclaw.core.reminder import Reminder, after
@@ -197,7 +198,7 @@ def line_of(one: Reminder) -> str:
 def confirmed(user_id: str, one: Reminder, clock: Clock, *, in_private: bool, note: str = "") -> Answer:
     """That a reminder is set, with a button that takes it back."""
     text = verbs.set_words(one, clock, in_private=in_private) + note
-    return message(text, [Button(f"unremind:{user_id}:{one.id}", "Undo")])
+    return message(text, reminder_buttons(user_id, one.id, asks_zone=verbs.asks_zone(one, clock)))
 
 
 def in_order(some: Iterable[Reminder], clock: Clock) -> list[Reminder]:
@@ -231,7 +232,7 @@ def card(
         "Your reminders",
         rows or [Row("None. Try `!remind in 20 minutes to take the tea out`.")],
         small=[count(len(rows), "reminder")] if rows else [],
-        foot=[] if clock.theirs or not rows else [verbs.UNKNOWN_ZONE],
+        foot=[verbs.UNKNOWN_ZONE] if any(verbs.asks_zone(one, clock) for one in some) else [],
         turn=Turn(user_id, "remind list"),
         page=page,
     )
@@ -263,6 +264,22 @@ async def unremind(at: Pressed) -> str:
     """End a reminder: one that was just set, or below a message of one that repeats."""
     one = await verbs.delete(at.context.store, at.subject, at.known["id"], at.origin, at.how)
     return f"{NOTE}deleted{'' if one.private and at.press.guild_id is not None else f': {line_of(one)}'}"
+
+
+@CONTROLS.on(rf"zone:{USER}:{_ID}", take=opens_form)
+async def zone(at: Pressed) -> Form:
+    """Ask for the time zone that a reminder should go by."""
+    field = Field("city", "A large city that has your time", long=False, most=100)
+    return Form(f"setzone:{at.user_id}:{at.known['id']}", "Your time zone", [field])
+
+
+@CONTROLS.on(rf"setzone:{USER}:{_ID}")
+async def set_zone(at: Pressed) -> Answer:
+    """Set it as the command does, and show when the reminder comes now."""
+    told = await at.commands.turn(at.press, "memory timezone", at.values["city"], 1)
+    one, clock = await _present(at), await _clock(at)
+    said = told.as_text(in_private=at.press.guild_id is None)
+    return confirmed(at.user_id, one, clock, in_private=at.press.guild_id is None, note=f"\n{NOTE}{said}")
 
 
 @CONTROLS.on(rf"snooze:{USER}:{_ID}:{_MINUTES}:{_TOKEN}")

@@ -231,11 +231,15 @@ class AskOffer:
 
 @dataclass(frozen=True, slots=True)
 class ReminderOffer:
-    """A reminder that the model has set, to take back: what it says, when it comes, and where, as markup."""
+    """A reminder that the model has set, to take back: what it says, when it comes, and where, as markup.
+
+    `asks_zone`: it goes by a clock that may not be the person's.
+    """
 
     user_id: str
     reminder_id: str
     text: str
+    asks_zone: bool = False
 
 
 AnyOffer = Offer | ChoiceOffer | HatchOffer | AskOffer | ReminderOffer

@@ -245,7 +245,12 @@ def set_words(reminder: Reminder, clock: Clock, *, in_private: bool) -> str:
     where = f"in <#{reminder.channel}>" if reminder.channel else "in a direct message"
     what = words(reminder.text) if in_private or not reminder.private else "your reminder"
     lines = [f"⏰ {what}", f"{NOTE}{in_words(reminder, clock)}, {where}"]
-    return "\n".join(lines if clock.theirs else [*lines, f"{NOTE}{UNKNOWN_ZONE}"])
+    return "\n".join([*lines, f"{NOTE}{UNKNOWN_ZONE}"] if asks_zone(reminder, clock) else lines)
+
+
+def asks_zone(reminder: Reminder, clock: Clock) -> bool:
+    """Whether a reminder goes by a clock that may not be its person's."""
+    return bool(reminder.wall) and not clock.theirs
 
 
 UNKNOWN_ZONE: Final = (

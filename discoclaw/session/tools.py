@@ -543,7 +543,8 @@ async def remind(context: ToolContext, wanted: Remind) -> str:
     done = "Set" if before is None else "Set already"
     one = before or await reminders.set_one(context.memory, speaker.subject, asked, origin, how)
     told = reminders.set_words(one, clock, in_private=speaker.in_dm or bool(here))
-    context.offers = [*context.offers, ReminderOffer(speaker.user_id, one.id, told)]
+    offer = ReminderOffer(speaker.user_id, one.id, told, reminders.asks_zone(one, clock))
+    context.offers = [*context.offers, offer]
     return f"{done}: {one.text}, {reminders.for_model(one, clock)} [{one.id}]."
 
 

@@ -51,7 +51,6 @@ class TestAReminder:
             assert told.startswith(
                 "⏰ take @everyone's tea out\n-# Thu 2026-01-01 01:20 (Europe/Berlin), <t:"
             )
-            assert "I took the server's; `/memory timezone <city>` sets yours" in told
             await later(world, 20 * 60 - 1)
             assert reminders(world.general) == []
             await later(world, 1)
@@ -277,12 +276,34 @@ class TestAskedForInTalk:
             assert re.fullmatch(r"Set: call the dentist, Fri 2026-01-02 09:00 \[[0-9a-f]{8}\]\.", told)
             card = world.general.last_message
             assert said(card).startswith("⏰ call the dentist\n-# Fri 2026-01-02 09:00 (Europe/Berlin)")
-            assert labels(card) == ["Undo"]
+            assert labels(card) == ["Undo", "My time zone"]
             assert "call the dentist" in await called(world, "remind", action="list")
             told = await called(world, "remind", words="please hello", **given)
             assert told.startswith("failed: quote must be copied from the person's own message")
             await later(world, 2 * DAY_S)
             assert reminders(world.general) == [f"<@{world.ann.id}> call the dentist"]
+
+    async def test_whose_zone_isnt_known_may_name_it_below_and_is_asked_no_more(self, start: Start) -> None:
+        async with start(**QUIET) as world:
+            words = "please remind me tomorrow at 9 to call"
+            await called(world, "remind", words=words, what="call", when="tomorrow at 9", quote=words)
+            card = world.general.last_message
+            assert "(Europe/Berlin)" in said(card)
+            assert "so I took the server's; `/memory timezone <city>` sets yours" in said(card)
+            form = await world.ann.click(card, label="My time zone")
+            wrong = await world.ann.submit_modal(form, {"city": "Atlantis"})
+            assert "I don't know which time zone" in said(wrong.followups[-1])
+            form = await world.ann.click(card, label="My time zone")
+            await world.ann.submit_modal(form, {"city": "New York"})
+            card = world.general.last_message
+            assert "2026-01-02 09:00 (America/New_York)" in said(card) and labels(card) == ["Undo"]
+            await world.says(world.ann, world.general, "!remind tomorrow at 10 to eat")
+            assert labels(world.general.last_message) == ["Undo"]
+            await later(world, 2 * DAY_S)
+            assert len(reminders(world.general)) == 2
+        async with start(**QUIET) as world:
+            await world.says(world.ann, world.general, "!remind in 20 minutes to eat")  # in whatever zone
+            assert labels(world.general.last_message) == ["Undo"]
 
     async def test_undo_below_the_answer_cancels_it(self, start: Start) -> None:
         async with start(**QUIET) as world:
