@@ -7,8 +7,7 @@ import pytest
 from discoclaw.checkup.answers import WANTED
 from tests.checkup.conftest import Desk
 from tests.evals.answers import as_summary, perfect
-from tests.servers.chat_api import Behaviour, Received, failure, text, tool_use
-from tests.servers.chat_models import ListingServer
+from tests.servers.chat_api import Behaviour, ListingServer, Received, failure, text, tool_use
 
 LOCAL = "ollama:qwen3:8b"
 
@@ -58,11 +57,6 @@ async def test_one_line_says_what_a_model_is_good_enough_for(desk: Desk, local: 
     assert line == (f"good for: {LOCAL} answers and remembers; can't see pictures; learning: 4 of 5 examples")
     assert found.exit_code == 0
     assert f"model: {LOCAL} at {local.base_url} answers" in "\n".join(found.lines("model", "good"))
-
-
-async def test_without_the_topic_of_learning_the_model_says_it(desk: Desk, local: ListingServer) -> None:
-    found = await desk.found("--only", "model", **at(local))
-    assert f"good for: {LOCAL} answers and remembers; sees pictures" in found.lines("model", "good")
 
 
 async def test_each_model_is_tried_at_its_own_server(desk: Desk, local: ListingServer) -> None:

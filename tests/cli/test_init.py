@@ -15,7 +15,7 @@ from typer.testing import Result
 from discoclaw.cli.main import cli
 from tests.cli.shell import OURS, Runner
 from tests.process.house import KEY, TOKEN
-from tests.servers.chat_models import ListingServer
+from tests.servers.chat_api import ListingServer
 from tests.servers.discord_server import DiscordServer
 from tests.servers.messages_api import MessagesServer, raw
 

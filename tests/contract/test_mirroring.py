@@ -7,8 +7,7 @@ import pytest
 
 from tests.contract.published import BOT, OWNED, PERSON, Owner, arrives, mirrored, recovered, sent, tag
 from tests.contract.world import Start, World
-from tests.servers.nostr_lies import Lies
-from tests.servers.nostr_relay import LyingRelay
+from tests.servers.nostr_relay import Lies, LyingRelay
 
 
 def files(world: World) -> dict[str, bytes]:

@@ -3,7 +3,7 @@
 from anthropic import AsyncAnthropic
 
 from tests.servers import messages_api as api
-from tests.servers.messages_api import Answer, MessagesServer, Received
+from tests.servers.messages_api import Answer, MessagesServer
 
 
 async def both_ways(server: MessagesServer, answer: Answer) -> list[dict[str, object]]:
@@ -26,19 +26,3 @@ class TestWholeAndStreamed:
         answer = api.tool_use(("t1", "clock", {"zone": "Bern"}), said="Well.", thought="Hm.")
         whole, streamed = await both_ways(server, answer)
         assert whole == streamed and whole["stop_reason"] == "tool_use"
-
-
-class TestWithoutAScript:
-    async def test_the_default_sees_the_request(self, server: MessagesServer) -> None:
-        def echo(request: Received) -> Answer:
-            return api.text(f"{request.system}: {request.prompt}")
-
-        server.default = echo
-        async with AsyncAnthropic(api_key="k", base_url=server.base_url) as sdk:
-            message = await sdk.messages.create(
-                model="claude-haiku-5-5",
-                max_tokens=9,
-                system=[{"type": "text", "text": "Echo"}],
-                messages=[{"role": "user", "content": "Hi"}],
-            )
-        assert message.to_dict()["content"] == [{"type": "text", "text": "Echo: Hi"}]

@@ -46,19 +46,6 @@ async def answer_to(model: ServedModel, request: ModelRequest | None = None) -> 
 
 
 class TestRequests:
-    async def test_an_alias_is_sent_as_the_model_it_stands_for(
-        self, server: MessagesServer, provider: AnthropicProvider
-    ) -> None:
-        for name in ("haiku", "fast", "sonnet", "opus", "llama3.2:3b"):
-            await answer_to(provider.model(name))
-        assert [request.body["model"] for request in server.requests] == [
-            "claude-haiku-5-5",
-            "claude-haiku-5-5",
-            "claude-sonnet-5-5",
-            "claude-opus-5-5",
-            "llama3.2:3b",
-        ]
-
     async def test_tokens_are_counted_as_the_server_counts_them(
         self, server: MessagesServer, model: AnthropicModel
     ) -> None:

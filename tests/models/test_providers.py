@@ -50,25 +50,6 @@ def test_a_config_does_not_show_its_key() -> None:
 
 
 class TestOpening:
-    async def test_each_model_has_its_name_and_all_share_a_connection(self, server: MessagesServer) -> None:
-        config = ModelConfig(
-            "anthropic", chat="opus", summary="haiku", facts="llama3.2", base_url=server.base_url
-        )
-        models = open_models(config)
-        for model in (models.chat, models.summary, models.facts):
-            async for _ in model.stream(ModelRequest((), (UserTurn("hi"),))):
-                pass
-        await models.close()
-        named = [request.body["model"] for request in server.requests]
-        assert named == ["claude-opus-5-5", "claude-haiku-5-5", "llama3.2"]
-        assert len(server.connections) == 1
-
-    async def test_offline_needs_nothing(self) -> None:
-        models = open_models(ModelConfig("offline"))
-        events = [event async for event in models.chat.stream(ModelRequest((), (UserTurn("thanks"),)))]
-        assert events
-        await models.close()
-
     async def test_only_what_the_loops_get_is_redacted(self) -> None:
         models = open_models(ModelConfig("anthropic", key="k"))
         redacting = models.redacting(PLAIN)

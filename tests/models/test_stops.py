@@ -47,14 +47,6 @@ class TestStopping:
         with pytest.raises(ModelTimeout, match=r"0\.3 s"):
             await answer_to(provider.model("haiku", total_timeout_s=0.3))
 
-    async def test_a_stop_reason_of_tomorrow_ends_the_answer(
-        self, server: MessagesServer, model: AnthropicModel
-    ) -> None:
-        server.script(api.text("Done.", stop_reason="satisfied"), api.text("Done.", stop_reason=None))
-        for _ in range(2):
-            _, last = await answer_to(model)
-            assert (last.turn.text, last.stop) == ("Done.", "end")
-
     async def test_an_answer_that_fills_the_context_window_is_cut_off(
         self, server: MessagesServer, model: AnthropicModel
     ) -> None:

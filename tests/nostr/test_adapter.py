@@ -12,8 +12,7 @@ from discoclaw.nostr.config import NostrConfig, state_path
 from discoclaw.nostr.event import SecretBox
 from discoclaw.nostr.schemas import Codec
 from tests.nostr.recovery_kit import ANN, KEYS, BotMemory
-from tests.servers.nostr_lies import Lies
-from tests.servers.nostr_relay import LyingRelay
+from tests.servers.nostr_relay import Lies, LyingRelay
 
 
 async def test_it_is_closed_though_whoever_closes_it_gives_up(

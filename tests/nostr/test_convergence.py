@@ -36,7 +36,6 @@ from tests.nostr.recovery_kit import (
     NAMES,
     BotMemory,
     StoredRelay,
-    records_of,
 )
 from tests.nostr.relay_kit import connected, plain
 from tests.servers.nostr_relay import LyingRelay
@@ -174,17 +173,6 @@ def tie(one: Event, *, wins: bool) -> Event:
         if supersedes(other, one) is wins:
             return other
     raise AssertionError
-
-
-class TestTies:
-    async def test_of_one_second_the_lowest_id_counts_whoever_serves_what(self, lived: Lived) -> None:
-        one = records_of(lived.counting, CLEO)[0]
-        lower = tie(one, wins=True)
-        for first, second in ((one, lower), (lower, one)):
-            found = await gather(
-                [StoredRelay(first, url="a"), StoredRelay(second, url="b")], CODEC, NAMES, NOTHING
-            )
-            assert [each.event.id for each in found.usable] == [lower.id]
 
 
 class TestRealRelays:

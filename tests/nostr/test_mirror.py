@@ -15,7 +15,6 @@ from discoclaw.core.draft import Origin
 from discoclaw.core.errors import NostrError
 from discoclaw.core.event import encode_line
 from discoclaw.core.redact import Redactor
-from discoclaw.memory.changes import SESSION
 from discoclaw.nostr import ledgers
 from discoclaw.nostr.event import MAX_PLAINTEXT, Event, SecretBox, canonical, verified
 from discoclaw.nostr.mirror import MAX_UNITS, inventory
@@ -49,7 +48,6 @@ from tests.nostr.mirror_kit import (
     ANN,
     ANN_ID,
     BOB,
-    BOB_ID,
     CHANNEL_ID,
     CODEC,
     DM,
@@ -61,11 +59,9 @@ from tests.nostr.mirror_kit import (
     Relay,
     is_deletion,
     mirror_setup,
-    visible,
 )
 
 STATED = Origin("stated")
-CONVERSATION = f"{SESSION}{PLACE}"
 
 
 def kinds(events: Sequence[Event]) -> Counter[int]:
@@ -109,26 +105,6 @@ class TestPublishing:
             assert all(verified(event.to_json()) == event for event in events)
             await setup.mirror.push(full=True)
             assert setup.sent() == []
-            await setup.mirror.close()
-
-    async def test_a_relay_sees_no_id_no_name_and_no_word(self, tmp_path: Path) -> None:
-        clock = Clock(NOW)
-        with mirror_setup(tmp_path, clock, owners=[ANN_ID]) as setup:
-            await setup.memory.change(
-                ANN, "secretly", remember("User prefers vim.", "preference"), by="command"
-            )
-            setup.profile()
-            setup.group()
-            setup.summary("They planned a fête.", NOW)
-            setup.tool()
-            setup.clear(NOW - 60_000, DM)
-            await setup.mirror.push()
-            for event in setup.sent():
-                whole = json.dumps(event.to_json())
-                for word in (ANN_ID, BOB_ID, CHANNEL_ID, "Ann", "Bob", "vim", "cakes", "weather", "sunny"):
-                    assert word not in visible(event)
-                    assert len(word) < 4 or word not in whole
-                assert [tag[0] for tag in event.tags][-1] in ("encrypted", "enc")
             await setup.mirror.close()
 
     async def test_only_what_is_new_of_a_ledger_is_published(self, tmp_path: Path) -> None:

@@ -128,22 +128,6 @@ class TestWhatIsPublished:
 
 
 class TestWhatARelayIsToGet:
-    def test_all_that_it_has_not_got_oldest_first(self, outbox: Outbox) -> None:
-        made = entries(5)
-        outbox.put(UNIT, made[:3])
-        assert due(outbox, limit=2) == [one.event.id for one in made[:2]]
-        outbox.put(UNIT, made[3:])
-        outbox.mark_acked(HERE, due(outbox, limit=2))
-        assert due(outbox) == [one.event.id for one in made[2:]]
-        assert due(outbox, THERE) == [one.event.id for one in made]
-
-    def test_a_new_version_in_place_of_the_old_one(self, outbox: Outbox) -> None:
-        outbox.put(UNIT, [entry("one")])
-        old = due(outbox)
-        outbox.put(UNIT, [newer := entry("one", START_S + 1)])
-        outbox.mark_acked(HERE, old)  # it was on its way
-        assert due(outbox) == [newer.event.id]
-
     def test_what_failed_comes_again_after_its_time_and_behind_what_is_new(self, outbox: Outbox) -> None:
         first, second, third = (one.event.id for one in entries(3))
         outbox.put(UNIT, entries(2))
@@ -166,13 +150,6 @@ class TestWhatARelayIsToGet:
         outbox.park(HERE, first, "blocked: no")
         outbox.park(THERE, second, "pow: 30")
         assert outbox.unpark() == 2
-
-    def test_a_newer_version_of_what_it_refused(self, outbox: Outbox) -> None:
-        outbox.put(UNIT, [entry("one")])
-        outbox.park(HERE, *due(outbox), "blocked: no")
-        outbox.put(UNIT, [newer := entry("one", START_S + 1)])
-        assert due(outbox) == [newer.event.id]
-        assert outbox.status([HERE]).relays[HERE].parked == ()
 
     def test_a_start_tries_again_at_once(self, outbox: Outbox) -> None:
         outbox.put(UNIT, entries(1))

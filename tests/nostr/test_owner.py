@@ -274,13 +274,6 @@ class TestRelays:
             await asking
         assert await bot.mode() == "all"
 
-    async def test_tell_of_what_comes_later(self, bot: Bot) -> None:
-        relay = StoredRelay()
-        await bot.events.follow([relay])
-        assert relay.send is not None
-        await relay.send(signed({"respond_mode": "all"}))
-        assert await bot.mode() == "all"
-
     async def test_are_not_asked_without_an_owner(self, tmp_path: Path) -> None:
         bot, relay = Bot(tmp_path / "memory", owner=None), StoredRelay(signed({"respond_mode": "all"}))
         assert await bot.events.catch_up([relay]) == 0
@@ -528,8 +521,3 @@ class TestTheOwnersHand:
             ("d", f"snowclaw:config:group:{NAMES.channel(channel)[:32]}"),
             ("encrypted", "nip44"),
         )
-
-    def test_the_golden_event_is_one(self) -> None:
-        golden = GOLDEN["owner_config"]
-        event = OWNER.sign(golden["kind"], golden["content"], golden["tags"], golden["created_at"])
-        assert event.id == golden["event_id"]

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -379,25 +378,6 @@ async def test_every_unit_on_disk_is_found(setup: MirrorSetup) -> None:
     assert sorted(setup.views.units()) == sorted(units)
 
 
-async def test_both_stores_publish_the_same(tmp_path: Path) -> None:
-    published = []
-    for store in ("files", "sqlite"):
-        with mirror_setup(tmp_path / store, store=store) as setup:
-            await say(setup, "User prefers vim.", "preference")
-            setup.profile()
-            setup.group()
-            setup.summary("They planned a fête.", NOW)
-            setup.tool()
-            setup.clear(NOW - 60_000, DM)
-            published.append(
-                {unit: by_address(setup.views.desired(unit).templates) for unit in setup.views.units()}
-            )
-            await setup.mirror.close()
-    files, sqlite = published
-    assert files == sqlite
-    assert len(files) == 4
-
-
 STEPS = st.lists(
     st.tuples(st.sampled_from(["add", "mark", "change", "link", "branch"]), st.integers(0, 5)), max_size=8
 )
@@ -443,9 +423,3 @@ async def _do(setup: MirrorSetup, items: list[str], step: str, number: int, whic
         await setup.memory.turn(
             ANN, lambda branches, now: branches.create(f"b{number}", "", now_ms=now, start=None)
         )
-
-
-def test_a_wanted_is_told_apart_by_all_that_matters() -> None:
-    one = EventTemplate(APP, "d", {"a": 1})
-    assert one.digest == replace(one, at=5).digest
-    assert one.digest != replace(one, body={"a": 2}).digest != replace(one, group="g").digest

@@ -19,7 +19,7 @@ from dotenv import dotenv_values
 
 from tests.process.house import KEY, OURS, PATIENCE, START_S, TOKEN, Bot
 from tests.process.screen import Screen
-from tests.servers.chat_models import ListingServer
+from tests.servers.chat_api import ListingServer
 from tests.servers.discord_server import DiscordServer
 from tests.servers.discord_things import MESSAGE_CONTENT
 from tests.servers.messages_api import MessagesServer, failure, raw

@@ -36,7 +36,7 @@ from discoclaw.session.compact import (
     left_out,
     word_tokens,
 )
-from tests.servers.messages_rules import fault
+from tests.servers.messages_api import fault
 from tests.tables import each_row
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "vectors" / "knowledge.json").read_text(encoding="utf-8"))

@@ -16,6 +16,7 @@ from discoclaw.recall.document import Document, Documents, of_item, parse
 from discoclaw.recall.index import MOST_VERSIONS, Index, Indices
 from discoclaw.recall.rank import Ranker
 from tests.core.builders import NOW, item
+from tests.examples import FEW
 from tests.purging import from_ram
 
 WORDS = ["apple", "pear", "plum", "fig", "kiwi", "Ωμέγα", "東京", "k8s", "in May 2023", "teacher", "teaching"]
@@ -60,6 +61,7 @@ def found(ranker: Ranker, items: Sequence[Item]) -> list[object]:
 
 
 class TestAfterAChange:
+    @FEW
     @given(st.integers(0, 2**32), st.integers(8, 60))
     def test_everything_is_found_as_by_a_ranker_that_never_saw_the_items_before(
         self, seed: int, count: int

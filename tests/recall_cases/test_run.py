@@ -15,7 +15,7 @@ from bench.recall.cases import KINDS, cases
 from bench.recall.cases_run import Asked, ask_cases, misses
 from bench.recall.runs import Run, learn, of_cases
 from bench.recall.systems import WITH_VECTORS, Ours, item_systems
-from bench.recall.variants import FOR_ITEMS_WITH_VECTORS, STEPS, Without, worthless
+from bench.recall.variants import FOR_ITEMS_WITH_VECTORS, STEPS, Without
 from bench.recall.vectors import Vectors, made_up, question
 from discoclaw.core.item import MANUAL, Facets, Item, new_item
 from discoclaw.recall import index
@@ -95,13 +95,6 @@ class TestTheCases:
             assert kinds["nothing"]["empty"] is not None
             assert kinds["unanswerable"]["lines"] >= kinds["unanswerable"]["in_vain"] >= 0
 
-    def test_the_table_has_a_row_for_each_kind_and_system_and_the_misses_are_ours(self):
-        told = printed(["cases"], run(made_up()), with_misses=True)
-        rows = [line for line in told.splitlines() if "│" in line]
-        assert len(rows) == len(KINDS) * len(item_systems(made_up()))
-        assert told.count("got wrong:") == 2
-        assert f"“{WITH_VECTORS}” got wrong" in told
-
 
 class TestVectors:
     def test_each_text_is_embedded_once_and_kept_for_the_next_run(self, tmp_path: Path):
@@ -158,11 +151,6 @@ class TestVectors:
 
 
 class TestLeavingOut:
-    @pytest.mark.parametrize("name", STEPS)
-    def test_each_step_is_where_the_table_says(self, name):
-        for place, attribute, idle in STEPS[name]:
-            assert getattr(place, attribute) is not idle
-
     def test_a_step_is_idle_while_its_row_loads_and_searches(self):
         class Watching(Nothing):
             def load(self, items: Sequence[Item]) -> None:
@@ -187,15 +175,6 @@ class TestLeavingOut:
             row = f"{WITH_VECTORS} without {name}"
             assert (f"{row} finds the same of memories" in told) == same, name
             assert row in told
-
-    def test_a_row_is_compared_with_its_own_whole(self):
-        found = {
-            "ours": "ab",
-            "ours without x": "ab",
-            "ours, with vectors": "abc",
-            "ours, with vectors without x": "ab",
-        }
-        assert worthless(found) == ["ours without x"]
 
     def test_everything_is_back_in_place_afterwards(self):
         before = {name: [getattr(place, one) for place, one, _ in steps] for name, steps in STEPS.items()}

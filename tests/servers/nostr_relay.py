@@ -17,14 +17,93 @@ import contextlib
 import json
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import nostr_sdk
 from aiohttp import WSMsgType, web
 
-from tests.servers.nostr_lies import Lies
-from tests.servers.nostr_rules import Event, Json, address, fits, rank, verified
+Event = Mapping[str, Any]
+Json = dict[str, Any]
+
+
+@dataclass
+class Lies:
+    """What is wrong with it; as it stands, nothing."""
+
+    # what it keeps
+    keeps_old: bool = False
+    """Every version of a replaceable event is kept and served, as nostr-relay does."""
+    keeps_ties: bool = False
+    """Of two versions of one second both are kept."""
+    ignores_deletions: bool = False
+    revives_deleted: bool = False
+    """What was deleted can be sent again."""
+
+    # what it serves
+    ignores_filters: bool = False
+    leaves_out_until: bool = False
+    """Events of exactly `until` are not served, as by nostr-relay."""
+    ignores_limit: bool = False
+    most_rows: int | None = None
+    order: str = "newest"
+    """newest | oldest | shuffled; oldest and shuffled hold before the rows are cut off."""
+    copies: int = 1
+    forges_signatures: bool = False
+    adds: Sequence[Event] = ()
+    """Served with every answer, whoever asked for whatever."""
+    no_eose: bool = False
+    closes: str | None = None
+    """Every REQ is answered by CLOSED with this reason."""
+    closes_times: int | None = None
+    """So often only."""
+    delay_s: float = 0.0
+    cuts_after_rows: int | None = None
+    """After so many rows of an answer the connection breaks off within a frame."""
+    cuts_times: int | None = None
+    """So often only."""
+
+    # how it takes events
+    refuses: str | None = None
+    """Every event is refused with this reason."""
+    refuses_if: Callable[[Event], str | None] | None = None
+    unnamed: bool = False
+    """Refusals come with an empty id, and one after the other."""
+    notices_instead: bool = False
+    """Refusals come as a NOTICE, without any OK."""
+    silent: bool = False
+    """Events are kept and never answered."""
+    limit_events: int | None = None
+    """So many events of one connection are taken; "rate-limited: slow down" to the others."""
+
+    # who may
+    auth: str | None = None
+    """None, or what is only for those who proved who they are: "read", "write" or "both"."""
+    auth_late: bool = False
+    """The challenge comes only with the first refusal, not at once."""
+    auth_after_answer: bool = False
+    """It comes only after the first answer, which a stranger got."""
+    auth_never_asks: bool = False
+    auth_says: str = "auth-required: we only know friends"
+    """How a stranger is refused."""
+    auth_silent: bool = False
+    """A stranger is served nothing, without a word."""
+    auth_without_ok: bool = False
+    auth_refused: bool = False
+
+    # what else it sends
+    greets: Sequence[str | bytes] = ()
+    """Sent as they are when somebody connects; bytes as a binary message."""
+    garbage: Sequence[str] = ()
+    """Sent as they are before each answer."""
+    notices: int = 0
+    """With each answer."""
+    no_pong: bool = False
+    reads_nothing: bool = False
+    information: Json | None = None
+    """Its NIP-11 document."""
+    information_raw: bytes | None = None
 
 
 @dataclass(eq=False)
@@ -229,7 +308,7 @@ class LyingRelay:
             return
         peer.taken += 1
         known = _key(event) in self._kept
-        fresh = not known and not self.lies.loses_events and self._keep(event)
+        fresh = not known and self._keep(event)
         if not self.lies.silent:
             await _send(peer, "OK", event["id"], True, "duplicate: have this event" if known else "")
         if fresh:
@@ -253,8 +332,6 @@ class LyingRelay:
             return why
         if lies.limit_events is not None and peer.taken >= lies.limit_events:
             return "rate-limited: slow down"
-        if lies.most_content is not None and len(event["content"]) > lies.most_content:
-            return f"invalid: {lies.most_content} characters should be enough for anybody"
         if not verified(event):
             return "invalid: bad id or signature"
         if not lies.revives_deleted and self._is_deleted(event):
@@ -326,7 +403,7 @@ class LyingRelay:
             await _send(peer, "NOTICE", f"\x1b[31mbuy\n{'now' * 2_000}")
         for text in lies.garbage:
             await _send_text(peer, text.replace("<id>", id_))
-        rows = self._rows(filters) if self._may_read(peer) and not lies.pretends_empty else []
+        rows = self._rows(filters) if self._may_read(peer) else []
         for sent, event in enumerate([*lies.adds, *rows]):
             if lies.cuts_after_rows == sent and lies.cuts_times != 0:
                 lies.cuts_times = None if lies.cuts_times is None else lies.cuts_times - 1
@@ -359,8 +436,6 @@ class LyingRelay:
         return fits(event, asked, until_is_out=self.lies.leaves_out_until)
 
     def _served(self, event: Event) -> Event:
-        if self.lies.forges_ids:
-            return {**event, "id": f"{self._dice.getrandbits(256):064x}"}
         if self.lies.forges_signatures:
             return {**event, "sig": f"{self._dice.getrandbits(512):0128x}"}
         return event
@@ -407,3 +482,56 @@ def _cut_within_frame(peer: _Peer) -> None:
 def _abort(peer: _Peer) -> None:
     if peer.request.transport is not None:
         peer.request.transport.abort()
+
+
+# the rules of Nostr that it keeps or breaks: what replaces what, what a filter means (NIP-01)
+
+
+def changed(event: Event, **fields: Any) -> Json:
+    """An event with other fields and its old id and signature: a forgery."""
+    return {**event, **fields}
+
+
+def fits(event: Event, asked: Json, *, until_is_out: bool = False) -> bool:
+    """Whether an event is asked for; `until_is_out`: one of exactly that second is not."""
+    tags: dict[str, set[str]] = {}
+    for name, value, *_ in (tag for tag in event["tags"] if len(tag) > 1):
+        tags.setdefault(f"#{name}", set()).add(value)
+    for name, wanted in asked.items():
+        match name:
+            case "ids" | "authors" | "kinds":
+                if event[{"ids": "id", "authors": "pubkey", "kinds": "kind"}[name]] not in wanted:
+                    return False
+            case "since":
+                if event["created_at"] < wanted:
+                    return False
+            case "until":
+                if event["created_at"] > wanted - until_is_out:
+                    return False
+            case _ if name.startswith("#") and not tags.get(name, set()) & set(wanted):
+                return False
+    return True
+
+
+def rank(event: Event) -> tuple[int, str]:
+    """The order in which NIP-01 prefers events: the newest, of one second the one with the lowest id."""
+    return (-event["created_at"], event["id"])
+
+
+def address(event: Event) -> str | None:
+    """What a replaceable event replaces others of; None for an event that stands for itself."""
+    kind = event["kind"]
+    if 30_000 <= kind < 40_000:
+        d = next((tag[1] for tag in event["tags"] if len(tag) > 1 and tag[0] == "d"), "")
+        return f"{kind}:{event['pubkey']}:{d}"
+    if kind in (0, 3) or 10_000 <= kind < 20_000:
+        return f"{kind}:{event['pubkey']}:"
+    return None
+
+
+def verified(event: Json) -> bool:
+    """Whether id and signature are right."""
+    try:
+        return bool(nostr_sdk.Event.from_json(json.dumps(event)).verify())
+    except nostr_sdk.NostrSdkError:
+        return False

@@ -8,10 +8,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import discord
-import pytest
 from discord import app_commands
 
-from tests.servers.discord_parrot import Bird, Flock, Parrot, connected
+from tests.servers.discord_parrot import Bird, Flock, connected
 from tests.servers.discord_server import DiscordServer
 
 
@@ -63,10 +62,3 @@ class TestShards:
                 assert await twins[0].refused.get() == 40060
             assert [bot.asked for bot in twins] == [["tabs"], ["tabs"]]
             assert len(asked.messages) == 1
-
-    async def test_an_answer_to_what_nobody_asked_is_refused(self, server: DiscordServer) -> None:
-        async with connected(server, Parrot()) as bot:
-            webhook = discord.Webhook.partial(server.application_id, "unknown", client=bot)
-            with pytest.raises(discord.NotFound) as caught:
-                await webhook.send("more", wait=True)
-            assert caught.value.code == 10062

@@ -8,7 +8,7 @@ import logging
 import discord
 import pytest
 
-from tests.servers.discord_limits import NONCE_S, Violation
+from tests.servers.discord_limits import Violation
 from tests.servers.discord_parrot import Flock, Parrot, connected, text_channel
 from tests.servers.discord_server import DiscordServer
 
@@ -28,25 +28,6 @@ class TestIdentify:
             await server.wait_for_shard(1, 2)
         assert server.violations == [Violation((1, 2), 0.0)]
         assert len(server.received("identify")) == 3
-
-    async def test_two_clients_are_counted_together(self, server: DiscordServer) -> None:
-        server.clock.stop()
-        let_in = asyncio.Event()
-
-        async def second_time(shard_id: int | None) -> None:
-            if len(bot.hooks) > 1:
-                await let_in.wait()
-
-        async with connected(server, Flock([0], 2)), Flock([1], 2, turn=second_time) as bot:
-            running = asyncio.create_task(bot.start(server.token))
-            await server.wait_for_gateway("identify", count=2)
-            assert server.gateway.connected((1, 2)) == []
-            server.clock.advance(server.identify_limits.interval_s)
-            let_in.set()
-            await server.wait_for_shard(1, 2)
-            await bot.close()
-            await running
-        assert [violation.shard for violation in server.violations] == [(1, 2)]
 
     async def test_each_identify_is_counted_and_a_resume_is_not(self, server: DiscordServer) -> None:
         server.identify_limits.interval_s = 0.0
@@ -107,13 +88,3 @@ class TestNonce:
         assert (again.id, again.content) == (first.id, "once")
         kept = server.bot_messages(server.channel(channel.id))
         assert [message.content for message in kept] == ["once"]
-
-    async def test_it_is_forgotten_after_minutes(self, server: DiscordServer, bot: Parrot) -> None:
-        first = await text_channel(bot).send("now", nonce="1")
-        server.clock.advance(NONCE_S)
-        assert (await text_channel(bot).send("later", nonce="1")).id != first.id
-
-    async def test_a_nonce_has_at_most_25_characters(self, server: DiscordServer, bot: Parrot) -> None:
-        await text_channel(bot).send("short enough", nonce="n" * 25)
-        with pytest.raises(discord.HTTPException, match="nonce must be 25"):
-            await text_channel(bot).send("too long", nonce="n" * 26)

@@ -15,11 +15,6 @@ from tests.servers.discord_server import DiscordServer
 
 
 class TestConnecting:
-    async def test_a_wrong_token_is_a_login_failure(self, server: DiscordServer) -> None:
-        async with Parrot() as bot:
-            with pytest.raises(discord.LoginFailure):
-                await bot.start("another token")
-
     async def test_a_wrong_token_at_the_gateway_closes_with_4004(self, server: DiscordServer) -> None:
         async with Parrot() as bot:
             await bot.login(server.token)
@@ -47,11 +42,6 @@ class TestConnecting:
 
 
 class TestTalking:
-    async def test_a_wait_in_vain_says_what_was_there(self, server: DiscordServer, bot: Parrot) -> None:
-        sent = await text_channel(bot).send("something else")
-        with pytest.raises(TimeoutError, match="something else"):
-            await server.wait_for_message(server.channel(sent.channel.id), "gold", timeout=0.01)
-
     async def test_what_discord_refuses_is_refused(self, server: DiscordServer, bot: Parrot) -> None:
         channel = text_channel(bot)
         said = await server.say(server.owner, server.channel(channel.id), "mine")
@@ -83,18 +73,3 @@ class TestTalking:
                 await server.say(alice, talk, text)
                 await heard
             assert bot.heard == ["", f"{server.bot.mention} hello"]
-
-
-BOT_OF_ITS_OWN = """
-import discord
-client = discord.Client(intents=discord.Intents.all(), guild_ready_timeout=0.05)
-
-@client.event
-async def on_message(message):
-    if message.content == "leave":
-        await client.close()
-    elif message.author != client.user:
-        await message.reply("from another process")
-
-client.run("test-token", log_handler=None)
-"""

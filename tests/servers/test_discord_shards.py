@@ -7,7 +7,7 @@ import asyncio
 import discord
 import pytest
 
-from tests.servers.discord_parrot import Flock, Parrot, connected, hears
+from tests.servers.discord_parrot import Flock, Parrot, connected
 from tests.servers.discord_server import Channel, DiscordServer, Guild
 
 COUNT = 4
@@ -48,31 +48,6 @@ class TestWhoHearsWhat:
             assert bot.get_guild(club.guilds[3].id).shard_id == 3
             assert bot.get_guild(club.guilds[0].id) is None
             assert bot.get_guild(club.guilds[1].id).get_member(club.alice.id).name == "alice"
-
-    async def test_two_clients_with_the_same_shard_both_hear_everything_there(self, club: Club) -> None:
-        server = club.server
-        async with (
-            connected(server, Flock([2], COUNT)) as first,
-            connected(server, Flock([2], COUNT)) as second,
-        ):
-            sessions = await server.wait_for_shard(2, COUNT, sessions=2)
-            assert len({session.id for session in sessions}) == 2
-            await hears(server, club.alice, club.channels[2], "who is there?", by=[first, second])
-            assert first.heard == second.heard == ["who is there?"]
-
-
-class TestBeyondItsShards:
-    async def test_who_is_no_member_is_not_found(self, club: Club) -> None:
-        server = club.server
-        bob = server.add_user("Bob", guild=club.guilds[1])
-        async with connected(server, Flock([0], COUNT)) as bot:
-            fetched = await bot.fetch_guild(club.guilds[2].id)
-            with pytest.raises(discord.NotFound) as caught:
-                await fetched.fetch_member(bob.id)
-            assert caught.value.code == 10007
-            with pytest.raises(discord.NotFound) as caught:
-                await bot.fetch_guild(4242)
-            assert caught.value.code == 10004
 
 
 class TestRefusedShards:
