@@ -37,7 +37,7 @@ def book(text: str, spent: int = 0) -> Book:
 
 
 class TestTheText:
-    def test_has_amounts_for_everything_and_for_each_of_a_kind(self) -> None:
+    def test_has_amounts_for_everything_and_for_each_of_a_kind_or_none(self) -> None:
         text = "5/day, $60/month,person 0.50/DAY , channel 1.25/day, server 20 / month"
         assert limits_of(text) == (
             Limit("all", "day", 5 * DOLLAR),
@@ -46,10 +46,7 @@ class TestTheText:
             Limit("channel", "day", DOLLAR * 5 // 4),
             Limit("server", "month", 20 * DOLLAR),
         )
-
-    @each_row("text", ["", "  ", ","])
-    def test_may_be_empty(self, text: str) -> None:
-        assert limits_of(text) == ()
+        assert limits_of("") == limits_of("  ") == limits_of(",") == ()
 
     @each_row("text", ["5", "5/week", "-1/day", "people 1/day", "1,000/day", "five/day", "1e3/day"])
     def test_that_is_wrong_is_answered_with_the_form(self, text: str) -> None:
@@ -81,25 +78,31 @@ class TestAPeriod:
 
 class TestWhoAnswers:
     @each_row(
-        ("spent", "level"), [(0, "usual"), (799, "usual"), (800, "small"), (999, "small"), (1000, None)]
+        ("budget", "spent", "wishes", "at", "level"),
+        [
+            ("1000/day", 0, [USUAL, SMALL], NOON, "usual"),
+            ("1000/day", 799, [USUAL, SMALL], NOON, "usual"),
+            ("1000/day", 800, [USUAL, SMALL], NOON, "small"),
+            ("1000/day", 999, [USUAL, SMALL], NOON, "small"),
+            ("1000/day", 1000, [USUAL, SMALL], NOON, None),
+            ("1000/day", 5000, [USUAL], NOON + DAY_MS, "usual"),  # the next day
+            ("0/day", 0, [USUAL, SMALL], NOON, None),
+            ("1/day", 500, [USUAL, SMALL], NOON, None),  # a limit that was lowered since
+            ("1000/day", 999, [Wish("usual", "big", 100)], NOON, "usual"),  # there is no smaller one
+            ("1000/day", 1000, [Wish("usual", "big", 100)], NOON, None),
+        ],
     )
-    def test_depends_on_what_is_spent(self, spent: int, level: str | None) -> None:
-        choice = book("1000/day", spent).choose([USUAL, SMALL], ANN, NOON)
+    def test_depends_on_what_is_spent(
+        self, budget: str, spent: int, wishes: list[Wish], at: int, level: str | None
+    ) -> None:
+        choice = book(budget, spent).choose(wishes, ANN, at)
         assert (choice.wish.level if choice.wish else None) == level
         assert (choice.less.level if choice.less else None) == {"small": "small", None: "offline"}.get(level)
-
-    def test_is_the_usual_model_up_to_the_end_where_there_is_no_smaller_one(self) -> None:
-        only = Wish("usual", "big", 100)
-        assert book("1000/day", 999).choose([only], ANN, NOON).wish == only
-        assert book("1000/day", 1000).choose([only], ANN, NOON).wish is None
 
     def test_is_always_a_model_that_is_free(self) -> None:
         free = Wish("usual", "here", 0)
         assert book("1000/day", 5000).choose([free], ANN, NOON).wish == free
         assert book("0/day").choose([free], ANN, NOON).wish == free
-
-    def test_is_nobody_with_a_budget_of_nothing(self) -> None:
-        assert book("0/day").choose([USUAL, SMALL], ANN, NOON).wish is None
 
     def test_is_decided_by_each_persons_own_budget(self) -> None:
         made = book("person 1000/day", 1000)
@@ -112,13 +115,6 @@ class TestWhoAnswers:
     def test_comes_back_when_the_last_of_the_budgets_is_renewed(self) -> None:
         less = book("1000/day, 1000/month", 850).choose([USUAL, SMALL], ANN, NOON).less
         assert less == Less("small", "all", "month", Span.at(NOON, "month").end)
-
-    def test_is_the_usual_model_again_the_next_day(self) -> None:
-        made = book("1000/day", 5000)
-        assert made.choose([USUAL], ANN, NOON + DAY_MS).wish == USUAL
-
-    def test_a_limit_below_what_is_spent_holds_at_once(self) -> None:
-        assert book("1/day", 500).choose([USUAL, SMALL], ANN, NOON).wish is None
 
 
 class TestBackgroundWork:

@@ -494,6 +494,16 @@ class TestWhatBothSidesSaid:
         assert chronicle.texts() == []
         assert chronicle.view().conflicts == ()
 
+    @each_row("gone_on", ["main", "coding"])
+    def test_gone_on_one_side_and_only_tagged_on_the_other_is_gone(self, gone_on: str) -> None:
+        chronicle = forked("likes tea")
+        (tea,) = chronicle.view().items.values()
+        other = "coding" if gone_on == "main" else "main"
+        chronicle.change(lambda draft: draft.remove(tea, stated()), on=gone_on)
+        chronicle.remember("likes tea", tags=["drinks"], on=other)
+        assert chronicle.merge("coding").clashes == ()
+        assert chronicle.texts() == []
+
     def test_what_a_person_removed_there_counts_as_forgotten_here(self) -> None:
         chronicle = forked("likes tea")
         (tea,) = chronicle.view().items.values()

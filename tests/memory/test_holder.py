@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discoclaw.core.errors import FolderInUse
+from discoclaw.core.errors import FolderInUse, MemoryFault
 from discoclaw.memory.folder import ANOTHER, is_in, locked, who
 from discoclaw.memory.subjects.store import Memory
 from tests.memory.kit import NOW, Clock, start_child
@@ -27,24 +27,20 @@ def note_of(root: Path, **changes: object) -> Path:
 
 
 class TestInUse:
-    def test_the_process_that_has_it_is_named(self, root: Path) -> None:
+    def test_the_process_that_has_it_is_named_until_it_is_killed(self, root: Path) -> None:
         with start_child("hold", root) as first:
             assert first.stdout is not None
             assert "held" in first.stdout.readline()
             try:
-                with pytest.raises(
-                    FolderInUse, match=rf"is in use by process {first.pid} \(since 16:29Z\); "
-                ):
+                with pytest.raises(FolderInUse) as refusal:
                     Memory(root, clock=Clock()).open()
             finally:
                 first.kill()
-
-    def test_the_note_of_a_killed_process_stops_nobody(self, root: Path) -> None:
-        with start_child("hold", root) as first:
-            assert first.stdout is not None
-            first.stdout.readline()
-            first.kill()
-        assert (root / ".holder").exists()
+        assert str(refusal.value) == (
+            f"{root} is in use by process {first.pid} (since 16:29Z); "
+            "stop that one, or set another DISCOCLAW_DATA_DIR"
+        )
+        assert (root / ".holder").exists(), "what a killed process left stops nobody"
         memory = Memory(root, clock=Clock())
         memory.open()
         assert json.loads((root / ".holder").read_bytes())["pid"] == os.getpid()
@@ -54,10 +50,17 @@ class TestInUse:
         other = Memory(root, clock=Clock())
         with pytest.raises(FolderInUse):
             other.open()
-        other.close()
+        other.close()  # what was never open
         assert (root / ".holder").exists()
         memory.close()
         assert not (root / ".holder").exists()
+        other.open()
+        other.close()
+
+    def test_a_root_that_can_not_be_a_folder_is_a_fault(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("in the way")
+        with pytest.raises(MemoryFault, match="cannot be used"):
+            Memory(tmp_path / "file" / "memory", clock=Clock()).open()
 
 
 class TestTheListOfLocks:
@@ -99,8 +102,9 @@ class TestWhatIsSaid:
         note_of(root, pid=gone.pid)
         assert who(root, NOW) == ANOTHER
 
-    def test_a_note_that_makes_no_sense_is_none(self, root: Path) -> None:
-        for changes in (
+    def test_a_note_that_makes_no_sense_or_can_not_be_read_is_none(self, root: Path) -> None:
+        assert who(root, NOW) == ANOTHER
+        for wrong in (
             {"pid": 0},
             {"pid": -1},
             {"pid": True},
@@ -108,16 +112,10 @@ class TestWhatIsSaid:
             {"since": -1},
             {"since": None},
             {"host": 7},
+            *(b"", b"[]", b"{}", b"\xff", b"[" * 100_000),
         ):
-            with naming(changes):
-                note_of(root, **changes)
+            with naming(wrong):
+                note = note_of(root, **(wrong if isinstance(wrong, dict) else {}))
+                if isinstance(wrong, bytes):
+                    note.write_bytes(wrong)
                 assert who(root, NOW) == ANOTHER
-
-    def test_nor_is_one_that_can_not_be_read(self, root: Path) -> None:
-        for content in (b"", b"[]", b"{}", b"\xff", b"[" * 100_000):
-            with naming(content):
-                note_of(root).write_bytes(content)
-                assert who(root, NOW) == ANOTHER
-
-    def test_none_is_none(self, root: Path) -> None:
-        assert who(root, NOW) == ANOTHER

@@ -39,27 +39,21 @@ def loaded_from(path: Path, content: bytes) -> Loaded:
 
 
 class TestWhatWasCommittedComesBack:
-    def test_appended_commits_are_read_in_their_order(self, path: Path) -> None:
-        ledger = opened(path)
-        for commit in COMMITS:
-            ledger.record([commit], NOW)
-        assert path.read_bytes() == WHOLE
-        assert read(path) == Loaded(tuple(COMMITS), len(WHOLE))
-
-    def test_a_missing_file_is_an_empty_ledger(self, path: Path) -> None:
+    def test_appended_commits_are_read_in_their_order_and_a_missing_file_is_empty(self, path: Path) -> None:
         assert read(path) == Loaded((), 0)
         assert not path.exists()
+        ledger = opened(path)
+        for commit in COMMITS[:2]:
+            ledger.record([commit], NOW)
+        opened(path).record([COMMITS[2]], NOW)  # as a later start
+        assert path.read_bytes() == WHOLE
+        assert read(path) == Loaded(tuple(COMMITS), len(WHOLE))
 
     def test_a_line_of_five_megabytes_is_a_line(self, path: Path) -> None:
         huge = replace(COMMITS[0], metadata={"note": "é" * 2_500_000})
         ledger = opened(path)
         ledger.record([huge], NOW)
         assert read(path).commits == (huge,)
-
-    def test_a_later_start_appends_where_the_earlier_stopped(self, path: Path) -> None:
-        path.write_bytes(WHOLE[: -len(LINES[2])])
-        opened(path).record([COMMITS[2]], NOW)
-        assert path.read_bytes() == WHOLE
 
 
 class TestATornLastLineIsLeftOut:
@@ -68,28 +62,18 @@ class TestATornLastLineIsLeftOut:
         for length in range(1, len(LINES[2])):
             assert loaded_from(path, WHOLE[: kept + length]) == Loaded(tuple(COMMITS[:2]), kept, torn=length)
 
-    def test_the_next_commit_keeps_it_aside_and_goes_on(self, tmp_path: Path) -> None:
+    def test_the_next_commit_keeps_it_aside_once_and_goes_on(self, tmp_path: Path) -> None:
         kept = len(WHOLE) - len(LINES[2])
         for length in {*range(1, len(LINES[2]), 40), len(LINES[2]) - 1}:
             path = tmp_path / f"{length}.jsonl"
             path.write_bytes(WHOLE[: kept + length])
-            opened(path).record([COMMITS[2]], NOW)
-            assert path.read_bytes() == WHOLE
+            ledger = opened(path)
+            assert path.read_bytes() == WHOLE[: kept + length], "reading alone changes nothing"
+            assert asides(path, "torn") == []
+            ledger.record([COMMITS[2]], NOW)
+            ledger.record([replace(COMMITS[2], parent_id=COMMITS[2].id)], NOW)
+            assert path.read_bytes().startswith(WHOLE)
             assert [aside.read_bytes() for aside in asides(path, "torn")] == [WHOLE[: kept + length]]
-
-    def test_it_is_kept_aside_once(self, path: Path) -> None:
-        path.write_bytes(LINES[0] + b"torn")
-        ledger = opened(path)
-        for commit in COMMITS[1:]:
-            ledger.record([commit], NOW)
-        assert path.read_bytes() == WHOLE
-        assert len(asides(path, "torn")) == 1
-
-    def test_reading_alone_changes_nothing(self, path: Path) -> None:
-        path.write_bytes(LINES[0] + b"torn")
-        opened(path)
-        assert path.read_bytes() == LINES[0] + b"torn"
-        assert list(path.parent.iterdir()) == [path]
 
     @pytest.mark.parametrize("tail", [b"\0" * 700, b"\0" * 700 + b"\n", LINES[2][:90] + b"\0" * 9 + b"\n"])
     def test_zeros_a_power_cut_left_are_torn_too(self, path: Path, tail: bytes) -> None:
@@ -148,8 +132,8 @@ LOST = chain("x", "y")[1]
 
 
 class TestDamageIsSaidAndNothingIsRewritten:
-    def test_all_other_lines_load_and_line_and_reason_are_named(self, path: Path) -> None:
-        for line, reason in DAMAGED.values():
+    def test_all_other_lines_load_and_line_reason_and_a_newer_version_are_named(self, path: Path) -> None:
+        for name, (line, reason) in DAMAGED.items():
             with naming(line, reason):
                 loaded = loaded_from(path, LINES[0] + line + LINES[1] + LINES[2])
                 assert loaded.commits == tuple(COMMITS)
@@ -157,23 +141,13 @@ class TestDamageIsSaidAndNothingIsRewritten:
                 assert damage.line == 2
                 assert reason in damage.reason
                 assert str(damage) == f"line 2: {damage.reason}"
+                assert damage.newer == (name == "a kind of line to come")
 
-    def test_only_a_line_of_a_newer_version_is_called_one(self, path: Path) -> None:
-        for line in DAMAGED:
-            with naming(line):
-                (damage,) = loaded_from(path, LINES[0] + DAMAGED[line][0] + LINES[1]).damage
-                assert damage.newer == (line == "a kind of line to come")
-
-    def test_every_damaged_line_is_named(self, path: Path) -> None:
+    def test_every_damaged_line_is_named_and_none_that_follows_a_lost_one(self, path: Path) -> None:
         bad = [line for line, _ in DAMAGED.values()]
-        loaded = loaded_from(path, LINES[0] + b"".join(bad) + LINES[1])
-        assert loaded.commits == tuple(COMMITS[:2])
-        assert [damage.line for damage in loaded.damage] == list(range(2, 2 + len(bad)))
-
-    def test_a_lost_line_is_not_blamed_on_the_ones_behind_it(self, path: Path) -> None:
-        loaded = loaded_from(path, LINES[0] + b"{}\n" + LINES[2])
+        loaded = loaded_from(path, LINES[0] + b"".join(bad) + LINES[2])
         assert loaded.commits == (COMMITS[0], COMMITS[2])
-        assert [damage.line for damage in loaded.damage] == [2]
+        assert [damage.line for damage in loaded.damage] == list(range(2, 2 + len(bad)))
 
     def test_nothing_is_appended_and_the_file_stays_as_it_is(self, path: Path) -> None:
         for line, reason in DAMAGED.values():
@@ -230,36 +204,22 @@ class TestDamageIsSaidAndNothingIsRewritten:
 class TestALineThatIsThereTwice:
     """What a copy of a file, or two replicas brought together by hand, may leave behind."""
 
-    def test_counts_once_and_is_no_damage(self, path: Path) -> None:
-        loaded = loaded_from(path, LINES[0] + LINES[0] + LINES[1] + LINES[0])
+    def test_counts_once_and_is_no_damage_and_the_next_commit_goes_behind_it(self, path: Path) -> None:
+        content = LINES[0] + LINES[0] + LINES[1] + LINES[0]
+        loaded = loaded_from(path, content)
         assert (loaded.damage, loaded.torn) == ((), 0)
         assert loaded.history.commits == {commit.id: commit for commit in COMMITS[:2]}
         assert loaded.history.shown() == fold(COMMITS[:2])
-
-    def test_the_next_commit_goes_behind_it(self, path: Path) -> None:
-        path.write_bytes(LINES[0] * 3)
-        opened(path).record([COMMITS[1]], NOW)
-        assert path.read_bytes() == LINES[0] * 3 + LINES[1]
+        opened(path).record([COMMITS[2]], NOW)
+        assert path.read_bytes() == content + LINES[2]
 
 
 class TestSomebodyElseWrote:
-    @pytest.mark.parametrize("foreign", [LINES[2], b"x", b"\n"])
-    def test_a_commit_onto_a_ledger_that_grew_is_refused(self, path: Path, foreign: bytes) -> None:
-        path.write_bytes(LINES[0])
-        ledger = opened(path)
-        path.write_bytes(LINES[0] + foreign)
-        self.refused(path, ledger, COMMITS[1])
-        assert path.read_bytes() == LINES[0] + foreign
-
-    def test_a_commit_onto_a_ledger_that_shrank_is_refused(self, path: Path) -> None:
+    @pytest.mark.parametrize("found", [WHOLE, WHOLE[:-1] + b"x", LINES[0] + LINES[1] + b"\n", LINES[0], b""])
+    def test_a_commit_onto_a_ledger_that_grew_or_shrank_is_refused(self, path: Path, found: bytes) -> None:
         path.write_bytes(LINES[0] + LINES[1])
         ledger = opened(path)
-        path.write_bytes(LINES[0])
-        self.refused(path, ledger, COMMITS[2])
-        assert path.read_bytes() == LINES[0]
-
-    def refused(self, path: Path, ledger: Subject, commit: Commit) -> None:
-        before = path.read_bytes()
+        path.write_bytes(found)
         with pytest.raises(MemoryFault, match="changed by somebody else"):
-            ledger.record([commit], NOW)
-        assert path.read_bytes() == before
+            ledger.record([COMMITS[2]], NOW)
+        assert path.read_bytes() == found

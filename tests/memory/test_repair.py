@@ -29,7 +29,6 @@ from tests.memory.kit import (
     commits_of,
     durable_of,
     fingerprint,
-    heard,
     ledger_of,
     remember,
     texts,
@@ -72,16 +71,29 @@ class TestWhatIsWrongGoesAndWhatIsGoodStays:
         (damage,) = said.damage
         assert str(damage).startswith("line 2: a commit has unknown or missing fields: ")
 
-    def test_good_lines_stay_byte_for_byte_and_in_their_order(self, path: Path) -> None:
-        repaired(path, BAD + LINES[0] + b"\xff\xfe\n" + LINES[1] + b"\n" + LINES[2] + BAD + b"to")
-        assert path.read_bytes() == b"".join(LINES[:3])
-
-    def test_a_commit_whose_parent_is_lost_stays_and_a_ref_says_so(self, path: Path) -> None:
-        repaired(path, LINES[0] + BAD + LINES[2] + LINES[3])
-        assert path.read_bytes().startswith(LINES[0] + LINES[2] + LINES[3])
-        (mend,) = mends(path)
-        assert (mend.head, mend.branch, mend.metadata) == (COMMITS[1].id, "", {"by": "repair"})
-        assert mend.timestamp == iso_ms(LATER)
+    @pytest.mark.parametrize(
+        ("content", "kept"),
+        [
+            (BAD + LINES[0] + b"\xff\xfe\n" + LINES[1] + b"\n" + LINES[2] + BAD + b"to", LINES[:3]),
+            (LINES[0] + BAD + LINES[2] + LINES[3], [LINES[0], LINES[2], LINES[3]]),
+            (LINES[1] + LINES[2], LINES[1:3]),
+            (BAD, []),
+        ],
+        ids=["good lines", "a parent lost to damage", "a lost parent alone", "nothing but damage"],
+    )
+    def test_good_lines_stay_byte_for_byte_and_a_ref_says_which_parent_is_lost(
+        self, path: Path, content: bytes, kept: list[bytes]
+    ) -> None:
+        repaired(path, content)
+        lost = mends(path)
+        assert path.read_bytes() == b"".join([*kept, *map(encode_line, lost)])
+        known = [COMMITS[LINES.index(line)] for line in kept]
+        ids = {None, *(one.id for one in known)}
+        assert [one.head for one in lost] == [one.parent_id for one in known if one.parent_id not in ids]
+        assert all((one.branch, one.metadata) == ("", {"by": "repair"}) for one in lost)
+        assert all(one.timestamp == iso_ms(LATER) for one in lost)
+        if known:
+            assert read(path).history.view(known[-1].id) == fold(known)
 
     def test_two_that_follow_the_same_lost_commit_are_one_mend(self, path: Path) -> None:
         twin = encode_line(replace(COMMITS[2], branch="twin"))
@@ -94,21 +106,12 @@ class TestWhatIsWrongGoesAndWhatIsGoodStays:
         assert {mend.head for mend in mends(path)} == {COMMITS[1].id, COMMITS[3].id}
         assert len({mend.timestamp for mend in mends(path)}) == 2
 
-    def test_a_lost_parent_alone_is_mended_too(self, path: Path) -> None:
-        said = repaired(path, LINES[1] + LINES[2])
-        assert [damage.line for damage in said.damage] == [1]
-        assert path.read_bytes() == LINES[1] + LINES[2] + encode_line(mends(path)[0])
-
     @pytest.mark.parametrize("tail", [b"x", LINES[2][:-1], b"\0" * 700, b"\0" * 700 + b"\n"])
     def test_a_torn_tail_is_cut_off(self, path: Path, tail: bytes) -> None:
         said = repaired(path, LINES[0] + LINES[1] + tail)
         assert path.read_bytes() == LINES[0] + LINES[1]
         assert said.damage == ()
         assert said.kept_as.read_bytes() == LINES[0] + LINES[1] + tail
-
-    def test_nothing_but_damage_leaves_an_empty_ledger(self, path: Path) -> None:
-        repaired(path, BAD)
-        assert path.read_bytes() == b""
 
     def test_a_mend_is_the_newest_record_though_the_clock_went_back(self, path: Path) -> None:
         path.write_bytes(LINES[0] + LINES[2])
@@ -142,29 +145,15 @@ class TestAfterwardsItIsSound:
         assert path.read_bytes()[: len(kept)] == kept
         assert after.history.shown().items == before.history.shown().items
 
-    def test_a_second_repair_finds_nothing_and_writes_nothing(self, path: Path) -> None:
-        repaired(path, LINES[0] + BAD + LINES[2] + b"torn")
-        before = fingerprint(path.parent)
-        assert repair(path, now_ms=LATER + 1, stamp="20990101-000000") is None
-        assert fingerprint(path.parent) == before
-
-    def test_a_sound_ledger_and_a_missing_one_are_left_alone(self, path: Path) -> None:
+    def test_a_sound_ledger_a_missing_one_and_a_repaired_one_are_left_alone(self, path: Path) -> None:
         assert repair(path, now_ms=LATER, stamp=STAMP) is None
         assert not path.exists()
         path.write_bytes(LINES[0] + LINES[1] + LINES[0])
-        before = fingerprint(path.parent)
-        assert repair(path, now_ms=LATER, stamp=STAMP) is None
-        assert fingerprint(path.parent) == before
-
-    def test_it_says_what_the_lines_that_are_left_say(self, path: Path) -> None:
-        repaired(path, LINES[0] + BAD + LINES[2] + LINES[3])
-        left = [COMMITS[0], COMMITS[2], COMMITS[3]]
-        assert read(path).history.view(COMMITS[3].id) == fold(left)
-        assert [item.text for item in read(path).history.shown().active()] == [
-            "likes tea",
-            "works at Acme",
-            "has a cat",
-        ]
+        for _ in range(2):
+            before = fingerprint(path.parent)
+            assert repair(path, now_ms=LATER + 1, stamp="20990101-000000") is None
+            assert fingerprint(path.parent) == before
+            repaired(path, LINES[0] + BAD + LINES[2] + b"torn")
 
     def test_damage_after_a_repair_is_damage_again(self, path: Path) -> None:
         repaired(path, LINES[0] + LINES[2])
@@ -216,31 +205,21 @@ class TestTheMemoryGoesOn:
         assert repair(ledger_of(memory), now_ms=LATER, stamp=STAMP) is not None
         return restart()
 
-    async def test_without_its_file_it_is_what_is_left(self, mended: Memory) -> None:
-        durable_of(mended).unlink()
-        assert await texts(mended) == ["likes tea", "has a cat"]
-        assert durable_of(mended).read_bytes() == render(await mended.view(ANN))
-
     async def test_the_file_gives_back_what_the_ledger_lost(self, mended: Memory, restart: Restart) -> None:
         assert sorted(await texts(mended)) == ["has a cat", "likes tea", "works at Acme"]
         assert commits_of(mended)[-1].message == "edited by hand"
         assert await restart().view(ANN) == await mended.view(ANN)
 
-    async def test_it_takes_new_commits(self, mended: Memory, restart: Restart, root: Path) -> None:
+    async def test_without_its_file_it_is_what_is_left_and_takes_new_commits(
+        self, mended: Memory, restart: Restart, root: Path
+    ) -> None:
         durable_of(mended).unlink()
+        assert await texts(mended) == ["likes tea", "has a cat"]
+        assert durable_of(mended).read_bytes() == render(await mended.view(ANN))
         await mended.change(ANN, "why", remember("likes coffee"))
         assert await texts(mended) == ["likes tea", "has a cat", "likes coffee"]
         assert await restart().view(ANN) == await mended.view(ANN)
         assert inspect.held(root, ANN).faults == ()
-
-    async def test_what_is_said_of_it_before_and_after(self, memory: Memory, root: Path) -> None:
-        for text in ("likes tea", "works at Acme", "has a cat"):
-            await memory.change(ANN, "why", remember(text, origin=heard()))
-        lines = ledger_of(memory).read_bytes().splitlines(keepends=True)
-        ledger_of(memory).write_bytes(lines[0] + lines[2] + b"torn")
-        assert any("line 2" in fault for fault in inspect.held(root, ANN).faults)
-        repair(ledger_of(memory), now_ms=LATER, stamp=STAMP)
-        assert not any(".jsonl" in fault for fault in inspect.held(root, ANN).faults)
 
 
 class TestARepairedLedgerTakesRecords:
