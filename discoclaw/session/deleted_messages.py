@@ -38,15 +38,37 @@ from discoclaw.session.hearing import Listener as Ears
 from discoclaw.store.files import in_thread
 from discoclaw.work import Background, Worker
 
-# ----------------------------------------------------------------------
-# Messages that no longer say what was learned from them: they were deleted in the chat, or edited.
+log = logging.getLogger(__name__)
+
+CURSOR: Final = "unsaid"
+MOST_DONE: Final = 2_000
+MOST_WAITING: Final = 10_000
+"""The most messages that wait for a pass; beyond that the oldest are given up, with a line in the log."""
+DELETED, EDITED = "deletion", "edit"
+WHY: Final = {DELETED: "a message was deleted", EDITED: "a message was edited"}
+
+MOST_WORDED: Final = 20
+"""The most messages of one person whose words are searched for. A larger batch goes by the ids alone."""
+_PASS = "pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A message as it is now. `allowed` finds out whether its author may talk to the bot."""
+
+    said: Said
+    place: Place
+    session_key: str
+    allowed: Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Unsaid:
-    """One message that was deleted at a time (ms), or got another text (`now`).
+    """One message that was deleted at a time (ms), or got another text (`now`), and what is known about it.
 
-    `before` is the text that it had; None if that is not known.
+    `before` is the text that it had; None if that is not known. `sessions` are the conversations (keys) that
+    it may belong to. `author_id` is "" if nobody knows it; for an answer of the bot it is the person
+    answered. `again`: the edited message as it is now.
     """
 
     message_id: str
@@ -54,6 +76,9 @@ class Unsaid:
     at: int
     before: str | None = None
     now: str | None = None
+    sessions: frozenset[str] = frozenset()
+    author_id: str = ""
+    again: Edited | None = None
 
     @property
     def deleted(self) -> bool:
@@ -132,44 +157,6 @@ def _source(text: str) -> Source:
     return Source("discord", channel, message)
 
 
-log = logging.getLogger(__name__)
-
-CURSOR: Final = "unsaid"
-MOST_DONE: Final = 2_000
-MOST_WAITING: Final = 10_000
-"""The most messages that wait for a pass; beyond that the oldest are given up, with a line in the log."""
-DELETED, EDITED = "deletion", "edit"
-WHY: Final = {DELETED: "a message was deleted", EDITED: "a message was edited"}
-
-MOST_WORDED: Final = 20
-"""The most messages of one person whose words are searched for. A larger batch goes by the ids alone."""
-_PASS = "pass"
-
-
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """A message as it is now. `allowed` finds out whether its author may talk to the bot."""
-
-    said: Said
-    place: Place
-    session_key: str
-    allowed: Callable[[], Awaitable[bool]]
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """One message that was deleted or edited, and what is known about it.
-
-    `sessions` are the conversations (keys) that it may belong to. `author_id` is "" if nobody knows it; for
-    an answer of the bot it is the person answered. `again`: the edited message as it is now.
-    """
-
-    what: Unsaid
-    sessions: frozenset[str] = frozenset()
-    author_id: str = ""
-    again: Edited | None = None
-
-
 class DeletedMessages(Background, Derived, Listener):
     """Follows deletions and edits in the chat.
 
@@ -198,7 +185,7 @@ class DeletedMessages(Background, Derived, Listener):
         self._consent = consent
         self._clock = clock
         self._sessions_of = sessions_of
-        self._waiting: dict[str, Gone] = {}
+        self._waiting: dict[str, Unsaid] = {}
         self._done: dict[str, int] = {}
         """When (ms) the last edit that was followed was made, by message id; 0 for a deletion."""
         self._worker = Worker("deleted messages", self._run)
@@ -211,8 +198,7 @@ class DeletedMessages(Background, Derived, Listener):
         self._done = {key: at for key, at in _pairs(cursor.get("done")) if isinstance(at, int)}
         for message_id, value in _pairs(cursor.get("deleted")):
             if isinstance(value, str):
-                what = Unsaid(message_id, value, self._clock())
-                self._waiting[message_id] = Gone(what, _with_threads(message_id, self._sessions_of(value)))
+                self._waiting[message_id] = self._deleted(message_id, value, self._sessions_of(value))
         if self._waiting:
             self._worker.note(_PASS)
             try:
@@ -226,8 +212,8 @@ class DeletedMessages(Background, Derived, Listener):
         for key, gone in list(self._waiting.items()) if phase == "ram" and purge.erases else ():
             if gone.author_id == purge.user_id != "":
                 del self._waiting[key]
-                if gone.what.deleted:
-                    self._waiting[key] = Gone(replace(gone.what, before=None), gone.sessions)
+                if gone.deleted:
+                    self._waiting[key] = replace(gone, before=None, author_id="")
 
     # ------------------------------------------------------------------ from the chat
 
@@ -254,14 +240,10 @@ class DeletedMessages(Background, Derived, Listener):
         said |= self._listener.forget(message_ids, session_key)
         for message_id in new:
             one, before = said.get(message_id), self._waiting.get(message_id)
-            text = before.what.before if before is not None else one.text if one and not one.by_us else None
-            self._note(
-                Gone(
-                    Unsaid(message_id, channel_id, self._clock(), text),
-                    _with_threads(message_id, sessions),
-                    (one.to_id if one.by_us else one.author_id) if one else "",
-                )
-            )
+            text = before.before if before is not None else one.text if one and not one.by_us else None
+            author_id = (one.to_id if one.by_us else one.author_id) if one else ""
+            gone = self._deleted(message_id, channel_id, sessions)
+            self._note(replace(gone, before=text, author_id=author_id))
 
     def edited(self, now: Edited, before: str | None) -> None:
         """A message got another text; `before` is the old one, if the chat's adapter knows. Never blocks."""
@@ -274,11 +256,12 @@ class DeletedMessages(Background, Derived, Listener):
         if before == said.text or followed == 0 or (before is None and followed == said.edited_at):
             return
         if (waiting := self._waiting.get(said.id)) is not None:
-            if waiting.what.deleted:
+            if waiting.deleted:
                 return
-            before = waiting.what.before
-        what = Unsaid(said.id, now.place.channel_id, said.edited_at, before, said.text)
-        self._note(Gone(what, frozenset(sessions_with(said.id, session_key)), said.author_id, now))
+            before = waiting.before
+        sessions = frozenset(sessions_with(said.id, session_key))
+        channel_id, author_id = now.place.channel_id, said.author_id
+        self._note(Unsaid(said.id, channel_id, said.edited_at, before, said.text, sessions, author_id, now))
 
     def committed(self, subject: str, commit: Commit) -> None:
         """Take back what was being learned from a message while it was deleted, too. Never blocks."""
@@ -287,14 +270,18 @@ class DeletedMessages(Background, Derived, Listener):
             return
         for message_id, channel_id in {place_of(event.source) for event in commit.events}:
             waiting = self._waiting.get(message_id)
-            if waiting is not None and waiting.what.deleted:
+            if waiting is not None and waiting.deleted:
                 self._note(replace(waiting))  # another one, for which a pass under way doesn't count
             elif self._done.get(message_id) == 0:
-                what = Unsaid(message_id, channel_id, self._clock())
-                self._note(Gone(what, _with_threads(message_id, self._sessions_of(channel_id))))
+                self._note(self._deleted(message_id, channel_id, self._sessions_of(channel_id)))
 
-    def _note(self, gone: Gone) -> None:
-        self._waiting[gone.what.message_id] = gone
+    def _deleted(self, message_id: str, channel_id: str, sessions: Collection[str]) -> Unsaid:
+        """A message that was deleted now, in one of these conversations or in a thread below it."""
+        keys = frozenset(key for one in sessions for key in sessions_with(message_id, one))
+        return Unsaid(message_id, channel_id, self._clock(), sessions=keys)
+
+    def _note(self, gone: Unsaid) -> None:
+        self._waiting[gone.message_id] = gone
         if len(self._waiting) > MOST_WAITING:
             lost = next(iter(self._waiting))
             del self._waiting[lost]
@@ -309,7 +296,7 @@ class DeletedMessages(Background, Derived, Listener):
         if not batch:
             return
         # Write down which messages were deleted, before anything is done about it.
-        deleted = {key: one.what.channel_id for key, one in batch.items() if one.what.deleted}
+        deleted = {key: one.channel_id for key, one in batch.items() if one.deleted}
 
         def noted(known: Mapping[str, object]) -> Mapping[str, object]:
             return {**known, "deleted": {**dict(_pairs(known.get("deleted"))), **deleted}}
@@ -342,14 +329,14 @@ class DeletedMessages(Background, Derived, Listener):
             await self._hear_again(gone, soon=user_subject(gone.author_id) in taken)
         await self._finish(batch)
 
-    async def _unsay(self, subject: str, batch: Mapping[str, Gone]) -> int:
+    async def _unsay(self, subject: str, batch: Mapping[str, Unsaid]) -> int:
         """Take back what a subject's branches have from these messages alone. Returns how many items.
 
         Raises MemoryFault.
         """
         count = 0
         for by in (DELETED, EDITED):
-            some = {key: one.what for key, one in batch.items() if one.what.deleted == (by == DELETED)}
+            some = {key: one for key, one in batch.items() if one.deleted == (by == DELETED)}
             origin = Origin("inferred", Source(), said_at=self._clock(), evidence=WHY[by])
             for name in (await self._memory.branches(subject)).all if some else ():
                 work = partial(unsay, messages=some, origin=origin)
@@ -361,15 +348,15 @@ class DeletedMessages(Background, Derived, Listener):
                     log.info("%s: nothing is taken back: %s", subject, refusal)
         return count
 
-    async def _purge(self, gone: Sequence[Gone]) -> Purge:
+    async def _purge(self, gone: Sequence[Unsaid]) -> Purge:
         """The purge of everything that was made from one author's messages. Raises MemoryFault.
 
         That includes the answers to those that were deleted, whatever these say. Words count only if it is
         known for every message which it no longer says, and nothing else there, or remembered, has them.
         """
         sessions = frozenset[str]().union(*(one.sessions for one in gone))
-        deleted = {one.what.message_id: one.what.channel_id for one in gone if one.what.deleted}
-        lost = [(one.what, one.what.lost()) for one in gone]
+        deleted = {one.message_id: one.channel_id for one in gone if one.deleted}
+        lost = [(one, one.lost()) for one in gone]
         changed = {
             one.message_id: one.channel_id for one, words in lost if not one.deleted and words != frozenset()
         }
@@ -393,7 +380,7 @@ class DeletedMessages(Background, Derived, Listener):
             sessions=sessions,
         )
 
-    async def _hear_again(self, gone: Gone, *, soon: bool) -> None:
+    async def _hear_again(self, gone: Unsaid, *, soon: bool) -> None:
         """Let an edited message be learned from, if what it says now may be kept."""
         now = gone.again
         if now is None or self._waiting.get(now.said.id) is not gone:
@@ -403,13 +390,13 @@ class DeletedMessages(Background, Derived, Listener):
 
     # ------------------------------------------------------------------ the cursor
 
-    async def _finish(self, batch: Mapping[str, Gone]) -> None:
+    async def _finish(self, batch: Mapping[str, Unsaid]) -> None:
         """Note that these messages were followed."""
         for key, gone in batch.items():
             if self._waiting.get(key) is gone:
                 del self._waiting[key]
             self._done.pop(key, None)  # so that the newest come last
-            self._done[key] = 0 if gone.what.deleted else gone.what.at
+            self._done[key] = 0 if gone.deleted else gone.at
         while len(self._done) > MOST_DONE:
             del self._done[next(iter(self._done))]
         done = dict(self._done)
@@ -423,11 +410,6 @@ class DeletedMessages(Background, Derived, Listener):
         await self._cursors.update(CURSOR, finished)
         if self._waiting:
             self._worker.note(_PASS)
-
-
-def _with_threads(message_id: str, sessions: Collection[str]) -> frozenset[str]:
-    """The conversations (keys) that a message may be in, if it was said in one of these."""
-    return frozenset(key for one in sessions for key in sessions_with(message_id, one))
 
 
 def _pairs(value: object) -> list[tuple[str, object]]:

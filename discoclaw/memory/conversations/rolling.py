@@ -59,13 +59,8 @@ class _Generation:
 class RollingMemory(Kept[Rolling], Derived):
     """All conversations' summaries, loaded when used and evicted when idle. `clears` records clears.
 
-    A summary that covers what a person took back goes out of use and is written again. That is so if the
-    message lies between the first and the last one that the summary covers (the cursor `summary-<session>`
-    in `cursors`), or if it has the words. The cursor then says that the summary has to be written `again`,
-    and keeps what remains of it as `base`: the lines and sentences without these words, in case the messages
-    cannot be read any more. Nothing remains if these words are unknown, as after a restart: any line may have
-    them. The clear that is recorded hides copies elsewhere. The name of somebody who wants no memory is also
-    removed from the cursor `people-<session>`.
+    One that rests on what a person took back goes out of use and is written again. The cursors
+    `summary-<session>` and `people-<session>` say which messages each covers, and whose words it has.
     """
 
     name = "summaries in use"
@@ -259,6 +254,7 @@ class RollingMemory(Kept[Rolling], Derived):
         return Purged(summaries=frozenset(gone))
 
     async def _rests_on(self, key: str, purge: Purge) -> bool:
+        """Whether a conversation's summary took in a message of the purge, or has its words."""
         summary = (await self.held(key)).summary
         if not summary:
             return False
@@ -278,7 +274,12 @@ class RollingMemory(Kept[Rolling], Derived):
         )
 
     async def _take_out_of_use(self, key: str, purge: Purge) -> None:
-        """Take one summary out of use. Raises MemoryFault."""
+        """Take one summary out of use, and note that it has to be written `again`. Raises MemoryFault.
+
+        What is left of it without the words is kept as `base`, in case the messages cannot be read any more:
+        nothing if the words are unknown, as after a restart, because any line may have them. The clear that
+        is recorded hides copies elsewhere.
+        """
         base = _left_of((await self.held(key)).summary, purge)
 
         def again(known: Cursor) -> Cursor:

@@ -232,10 +232,6 @@ class GroupIndex:
         """Drop what the index has about a person."""
         drop(self._cursors, _name(user))
 
-    def lose(self) -> None:
-        """Have the index built again, because somebody else may have written files of groups."""
-        drop(self._cursors, f"{INDEX}{JSON}")
-
     # ------------------------------------------------------------------ inside
 
     def _index(self) -> Mapping[str, object]:
