@@ -6,13 +6,10 @@ and is killed with SIGKILL (`killed_child`). The bot starts again, and nothing t
 
 import json
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -37,10 +34,12 @@ from discoclaw.store.port import (
 )
 from tests.contract.world import Start, World, starting
 from tests.memory.archives import texts
-from tests.memory.kills import chosen
-from tests.memory.kit import NOW, REPOSITORY, Clock
+from tests.memory.kills import Forge, chosen
+from tests.memory.kit import NOW, Clock
 from tests.memory.test_archive import ANN, files_with, said, write
 from tests.memory.test_archive import found as found_in
+
+T = TypeVar("T")
 
 pytestmark = pytest.mark.long
 
@@ -73,32 +72,7 @@ async def talk(world: World) -> None:
     await world.settle()
 
 
-@contextmanager
-def forge() -> Iterator[Any]:
-    """Calls the child: returns what it says to a line."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.process.killed_child"],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdin is not None and child.stdout is not None
-    stdin, stdout = child.stdin, child.stdout
-
-    def ask(step: int, *given: object) -> Any:
-        stdin.write(json.dumps([step, *given], default=str) + "\n")
-        stdin.flush()
-        said = json.loads(stdout.readline())
-        if step == 0:
-            stdout.readline()
-        return said
-
-    try:
-        yield ask
-    finally:
-        child.kill()
-        child.communicate()
+CHILD = "tests.process.killed_child"
 
 
 def texts_with(disk: Disk, word: str) -> list[str]:
@@ -157,20 +131,19 @@ class TestKilledBetweenTwoWrites:
             data, whole = world.folder / "data", world.folder / "whole"
             assert left(world, what)
             about = {"data_dir": data, "store": store}, world._now(), what, str(world.ann.id)
-            with forge() as ask:
+            with Forge(CHILD) as forge:
 
-                def killed_at(step: int) -> list[str]:
+                def anew(act: Callable[..., T], *step: int) -> T:
                     shutil.rmtree(data)
                     shutil.copytree(whole, data)
-                    said: list[str] = ask(step, *about, f"discord:channel:{world.general.id}")
-                    return said
+                    return act(*step, *about, f"discord:channel:{world.general.id}")
 
                 await world.restart(meanwhile=lambda: shutil.copytree(data, whole) and None)
                 kinds: list[str] = []
-                await world.restart(meanwhile=lambda: kinds.extend(killed_at(0)))
+                await world.restart(meanwhile=lambda: kinds.extend(anew(forge.kinds)))
                 outcomes = []
                 for step in chosen(kinds):
-                    await world.restart(meanwhile=partial(killed_at, step))
+                    await world.restart(meanwhile=partial(anew, forge.lived, step))
                     await world.settle()
                     outcomes.append(await took_effect(world, what))
                     at = (step, kinds[step - 1 : step])
@@ -187,15 +160,13 @@ class TestKilledBetweenTwoWrites:
         archive.close()
         assert files_with(whole, "quokkaedit") != []
 
-        def after(step: int) -> list[str]:
-            shutil.rmtree(data, ignore_errors=True)
+        about = {"data_dir": str(data)}, NOW, "edit", ANN, ""
+        with Forge(CHILD) as forge:
             shutil.copytree(whole, data)
-            kinds: list[str] = ask(step, {"data_dir": str(data)}, NOW, "edit", ANN, "")
-            return kinds
-
-        with forge() as ask:
-            for step in range(1, len(after(0)) + 2):
-                after(step)
+            for step in range(1, len(forge.kinds(*about)) + 2):
+                shutil.rmtree(data)
+                shutil.copytree(whole, data)
+                forge.lived(step, *about)
                 again = Archive(ArchiveFile(data / "memory" / "archive.sqlite", clock=Clock()))
                 again.sweep(UNLIMITED)  # as each start does
                 last = texts(again)

@@ -29,7 +29,8 @@ from discoclaw.core.policy import AutoSave
 from tests.contract.brain import likes, message_of, sum_up
 from tests.contract.published import BOT, PERSON, mirrored, sent, tag
 from tests.contract.world import Start, World, starting
-from tests.process.test_killed_anywhere import audited, forge, texts_with
+from tests.memory.kills import Forge
+from tests.process.test_killed_anywhere import CHILD, audited, texts_with
 from tests.servers.nostr_relay import LyingRelay
 
 FULL: Final[dict[str, Any]] = {
@@ -79,7 +80,7 @@ class History:
         self,
         world: World,
         seed: int,
-        ask: Callable[..., Any],
+        forge: Forge,
         log: pytest.LogCaptureFixture,
         relay: LyingRelay | None,
     ) -> None:
@@ -93,7 +94,7 @@ class History:
         self.undoable: dict[int, Word] = {}
         """What the newest change of each person was a forgetting of."""
         self.told: list[str] = []
-        self._ask = ask
+        self._forge = forge
         self._log = log
         world.brain.writes("upserts", likes)
         world.brain.writes("summary", sum_up)
@@ -227,7 +228,9 @@ class History:
         given = {"data_dir": world.data, "store": world._changes["store"]}
         session = f"discord:channel:{world.general.id}"
         await world.restart(
-            meanwhile=partial(self._ask, at, given, world._now(), what, str(person.id), session, word.text)
+            meanwhile=partial(
+                self._forge.lived, at, given, world._now(), what, str(person.id), session, word.text
+            )
         )
         await world.settle()
         # Once it counts, all the rest has to follow; until then, nothing has happened.
@@ -307,8 +310,8 @@ def _text_of(event: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def ask() -> Iterator[Callable[..., Any]]:
-    with forge() as forged:
+def forge() -> Iterator[Forge]:
+    with Forge(CHILD) as forged:
         yield forged
 
 
@@ -323,7 +326,7 @@ def ask() -> Iterator[Callable[..., Any]]:
 )
 async def test_no_word_that_was_taken_back_is_anywhere_and_every_other_one_is_remembered(
     start: Start,
-    ask: Callable[..., Any],
+    forge: Forge,
     caplog: pytest.LogCaptureFixture,
     seed: int,
     steps: int,
@@ -333,7 +336,7 @@ async def test_no_word_that_was_taken_back_is_anywhere_and_every_other_one_is_re
     async with LyingRelay() if mirrors else nullcontext() as relay:
         published = {**mirrored(relay), "nostr_box_key": SecretStr(f"hex:{BOX_KEY}")} if relay else {}
         async with start(**{**FULL, "store": store, **published}) as world:
-            history = History(world, seed, ask, caplog, relay)
+            history = History(world, seed, forge, caplog, relay)
             for _ in range(steps):
                 await history.step()
             assert audited(world, store) == []
