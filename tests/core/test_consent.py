@@ -18,11 +18,6 @@ class People:
 
 
 class TestTheCutoff:
-    def test_there_is_none_for_somebody_who_chose_nothing(self) -> None:
-        people = People()
-        assert people.consent.cutoff("1") == NEVER
-        assert people.consent.may_keep("1", 0)
-
     def test_it_is_the_later_of_opting_out_and_erasing(self) -> None:
         people = People()
         people.refused["1"], people.erased["1"] = 50, 70
@@ -30,16 +25,13 @@ class TestTheCutoff:
         assert not people.consent.may_keep("1", 70)
         assert people.consent.may_keep("1", 71)
 
-    def test_nothing_may_be_kept_of_somebody_who_opted_out(self) -> None:
+    def test_nothing_may_be_kept_of_somebody_who_opted_out_and_all_of_who_chose_nothing(self) -> None:
         people = People()
         people.refused["1"] = ALWAYS
         assert people.consent.opted_out("1")
         assert not people.consent.may_keep("1", 10**15)
-
-    def test_one_person_is_not_taken_for_another(self) -> None:
-        people = People()
-        people.refused["1"] = ALWAYS
-        assert people.consent.may_keep("2", 5)
+        assert people.consent.cutoff("2") == NEVER
+        assert people.consent.may_keep("2", 0)
 
 
 class TestAPermission:
@@ -47,13 +39,13 @@ class TestAPermission:
         asked = People().consent.ask("1", 5)
         assert (asked.user_id, asked.subject, asked.said_at, asked.holds) == ("1", "user-1", 5, True)
 
-    def test_it_ends_when_the_person_opts_out_while_the_message_is_worked_on(self) -> None:
+    def test_each_ends_when_the_person_opts_out_while_the_message_is_worked_on(self) -> None:
         people = People()
-        asked = people.consent.ask("1", 5)
+        held = [people.consent.ask("1", 5) for _ in range(3)]
         people.refused["1"] = ALWAYS
         people.consent.changed("1")
-        assert not asked.holds
-        assert asked.opted_out
+        assert not any(one.holds for one in held)
+        assert all(one.opted_out for one in held)
 
     def test_it_ends_when_the_person_is_erased_and_later_words_may_be_kept(self) -> None:
         people = People()
@@ -64,13 +56,6 @@ class TestAPermission:
         assert (before.erased, before.opted_out) == (True, False)
         assert after.holds
         assert not after.erased
-
-    def test_everybody_who_holds_one_learns_of_a_change(self) -> None:
-        people = People()
-        held = [people.consent.ask("1", 5) for _ in range(3)]
-        people.erased["1"] = 5
-        people.consent.changed("1")
-        assert not any(one.holds for one in held)
 
     def test_reading_it_looks_nothing_up(self) -> None:
         people = People()

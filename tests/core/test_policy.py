@@ -35,17 +35,6 @@ class TestLayersAreResolvedFieldByField:
     def test_without_layers_the_defaults_hold(self) -> None:
         assert resolve([]) == DEFAULT == Policy("mention", 20)
 
-    def test_user_over_group_over_global_over_settings(self) -> None:
-        user, group, everywhere = (
-            {"respond_mode": "none"},
-            {"respond_mode": "all", "context_history": 5},
-            {"respond_mode": "owner", "context_history": 50},
-        )
-        settings = Policy("mention", 30)
-        assert resolve([user, group, everywhere], settings) == Policy("none", 5)
-        assert resolve([{}, {}, everywhere], settings) == Policy("owner", 50)
-        assert resolve([{}, {}, {"context_history": 1}], settings) == Policy("mention", 1)
-
     @given(LAYERS)
     def test_the_first_layer_that_sets_a_field_wins_it(self, layers: list[Any]) -> None:
         modes = [layer["respond_mode"] for layer in layers if "respond_mode" in layer]
@@ -84,39 +73,33 @@ class TestWhetherAMessageIsAnswered:
 
 
 class TestTheAllowlistFailsClosed:
-    @each_row("user", ["1", ""])
-    def test_an_empty_list_lets_nobody_in(self, user: str) -> None:
-        nobody = Allowlist(channels=frozenset({"7"}))
-        assert nobody.closed
-        assert not nobody.person(user)
-        assert not nobody.person(user, ["9"])
+    @each_row(
+        ("allowed", "user", "roles", "let_in"),
+        [
+            (Allowlist(channels=frozenset({"7"})), "1", [], False),  # nobody is on it
+            (Allowlist(channels=frozenset({"7"})), "", ["9"], False),
+            (Allowlist(users=frozenset({"1"})), "1", [], True),
+            (Allowlist(users=frozenset({"1"})), "2", ["1"], False),
+            (Allowlist(users=frozenset({"1"})), "11", [], False),
+            (Allowlist(roles=frozenset({"9"})), "2", ["8", "9"], True),  # one role is enough
+            (Allowlist(roles=frozenset({"9"})), "2", ["8"], False),
+            (Allowlist(roles=frozenset({"9"})), "9", [], False),
+        ],
+    )
+    def test_a_person_or_a_role_on_the_list_is_let_in_and_nobody_else(
+        self, allowed: Allowlist, user: str, roles: list[str], let_in: bool
+    ) -> None:
+        assert allowed.person(user, roles) == let_in
+        assert allowed.closed == (not allowed.users and not allowed.roles)
 
-    def test_a_person_on_the_list_is_let_in_and_others_are_not(self) -> None:
-        allowed = Allowlist(users=frozenset({"1"}))
-        assert not allowed.closed
-        assert allowed.person("1")
-        assert not allowed.person("2", ["1"])
-        assert not allowed.person("11")
-
-    def test_one_role_is_enough(self) -> None:
-        allowed = Allowlist(roles=frozenset({"9"}))
-        assert not allowed.closed
-        assert allowed.person("2", ["8", "9"])
-        assert not allowed.person("2", ["8"])
-        assert not allowed.person("9")
-
-    def test_no_channels_means_every_channel(self) -> None:
-        assert Allowlist().channel("7", "7")
-
-    def test_a_thread_goes_by_its_parent_or_by_itself(self) -> None:
+    def test_a_thread_goes_by_its_parent_or_by_itself_and_a_dm_by_its_person(self) -> None:
         allowed = Allowlist(channels=frozenset({"7", "71"}))
         assert allowed.channel("7", "70")
         assert allowed.channel("8", "71")
         assert not allowed.channel("8", "80")
         assert not allowed.channel("8", "8")
-
-    def test_a_dm_is_judged_by_the_person_alone(self) -> None:
-        assert Allowlist(channels=frozenset({"7"})).channel(None, "99")
+        assert allowed.channel(None, "99")
+        assert Allowlist().channel("7", "7"), "no channels means every channel"
 
 
 class TestASessionIsOneConversation:

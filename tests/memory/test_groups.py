@@ -102,30 +102,19 @@ async def decisions(memory: Memory, group: str = "group-55") -> list[str]:
 
 
 class TestWhoTalksThere:
-    async def test_the_first_message_makes_the_file(self, groups: Groups) -> None:
-        assert await spoke(groups, ("1", "Ann")) == {
-            "purpose": "Ships",
-            "members": [["1", "Ann"]],
-            "themes": [],
-            "decisions": [],
-        }
-
-    async def test_a_thread_belongs_to_its_channel_and_a_dm_to_nobody(self, groups: Groups) -> None:
-        await spoke(groups, ("1", "Ann"), place=THREAD)
+    async def test_the_first_message_makes_the_file_which_follows_names_and_topics(
+        self, groups: Groups
+    ) -> None:
+        groups.seen(GENERAL, NOW)  # of whom nothing is kept, only that somebody spoke
         await spoke(groups, ("2", "Bob"), place=DM)
-        assert groups.documents.names() == ["55.json"]
-
-    async def test_of_whom_nothing_is_kept_only_that_somebody_spoke(self, groups: Groups) -> None:
-        groups.seen(GENERAL, NOW)
-        await groups.settle()
-        assert on_disk(groups)["members"] == []
-
-    async def test_a_rename_a_new_topic_and_a_newcomer_are_noted(self, groups: Groups, clock: Clock) -> None:
-        await spoke(groups, ("1", "Ann"), ("2", "Bob"))
-        file = await spoke(
-            groups, ("1", "Anna"), place=Place("channel", "55", "55", "general", private=False)
-        )
+        assert on_disk(groups) == {"purpose": "Ships", "members": [], "themes": [], "decisions": []}
+        file = await spoke(groups, ("1", "Ann"), ("2", "Bob"), place=THREAD)
+        assert file["members"] == [["1", "Ann"], ["2", "Bob"]], "a thread belongs to its channel"
+        groups.seen(Place("channel", "55", "55", "general", private=False), NOW, user_id="1", name="Anna")
+        await groups.close()
+        file = on_disk(groups)
         assert (file["purpose"], file["members"]) == (None, [["2", "Bob"], ["1", "Anna"]])
+        assert groups.documents.names() == ["55.json"]
 
     async def test_nothing_is_written_while_nothing_is_new(
         self, memory: Memory, clock: Clock, groups: Groups
@@ -239,14 +228,11 @@ class TestWhatItLearns:
         last = ledger.read(lines_of(memory, "group-55")).commits[-1]
         assert contributors(last) == {"0", "1", "2", "9"}
 
-    async def test_not_in_a_dm_nor_in_a_thread_that_only_some_may_read(self, groups: Groups) -> None:
-        assert await groups.known(DM) is None
-        assert await groups.known(CLOSED) is None
-        assert await groups.known(THREAD) == Known(people=frozenset())
-
 
 class TestWhatIsToldOfIt:
     async def test_only_in_that_channel_and_its_threads(self, groups: Groups) -> None:
+        assert [await groups.known(place) for place in (DM, CLOSED)] == [None, None]
+        assert await groups.known(THREAD) == Known(people=frozenset())
         await learn(groups, "We use tabs.", "1")
         for place in (GENERAL, THREAD, CLOSED):
             assert groups.notes_in_ram(place) == await groups.notes(place)
@@ -310,11 +296,6 @@ class TestFilesThatAreNotAsTheyShouldBe:
         await groups.settle()
         groups.documents.folder.unlink()
         assert (await spoke(groups, ("1", "Ann")))["members"] == [["1", "Ann"]]
-
-    async def test_what_waits_is_written_at_the_end(self, groups: Groups) -> None:
-        groups.seen(GENERAL, NOW, user_id="1", name="Ann")
-        await groups.close()
-        assert on_disk(groups)["members"] == [["1", "Ann"]]
 
 
 class TestTheLoopThatLearns:

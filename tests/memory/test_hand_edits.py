@@ -67,9 +67,11 @@ class TestAnEditIsAdoptedOnceAndForGood:
             clock.now,
         )
 
-    async def test_a_deleted_item(self, after: After, known: View) -> None:
-        view = await after(lambda file: file["items"].pop(0))
-        assert list(view.items) == list(known.items)[1:]
+    async def test_a_deleted_item_and_then_all_of_them(self, after: After, known: View) -> None:
+        view = await after(lambda file: file["items"].pop(1))
+        assert list(view.items) == list(known.items)[:1]
+        assert [item.facets.author for item in view.items.values()] == ["inferred"], "it wasn't touched"
+        assert (await after(lambda file: file["items"].clear())).items == {}
 
     async def test_a_new_item_of_only_a_kind_and_a_text(self, after: After, clock: Clock) -> None:
         view = await after(lambda file: file["items"].append({"kind": "tool", "text": "Uses VS Code"}))
@@ -90,25 +92,21 @@ class TestAnEditIsAdoptedOnceAndForGood:
         view = await after(change)
         assert [item.text for item in view.active()] == ["likes mate", "has a sister"]
 
-    async def test_every_item_deleted(self, after: After) -> None:
-        assert (await after(lambda file: file["items"].clear())).items == {}
-
     async def test_white_space_and_the_order_of_keys_are_no_edit(self, after: After, known: View) -> None:
         assert await after(lambda file: file.update(items=file.pop("items"))) == known
 
 
 class TestItsCommitSaysWhoSpoke:
-    async def test_by_hand_is_manual_and_stated(self, memory: Memory) -> None:
+    async def test_by_hand_is_manual_and_stated_and_told_once(self, memory: Memory) -> None:
+        told = listening(memory).subjects
         edit(durable_of(memory), set_first(text="likes mate"))
-        item = next(iter((await memory.view(ANN)).items.values()))
+        for _ in range(3):
+            item = next(iter((await memory.view(ANN)).items.values()))
         commit = commits_of(memory)[-1]
         assert (commit.message, commit.metadata) == ("edited by hand", {"by": "file"})
         assert [(event.event_type, event.source) for event in commit.events] == [("modify", "manual")]
         assert item.facets.author == "stated"
-
-    async def test_what_was_not_touched_keeps_its_author(self, memory: Memory) -> None:
-        edit(durable_of(memory), lambda file: file["items"].pop(1))
-        assert [item.facets.author for item in (await memory.view(ANN)).items.values()] == ["inferred"]
+        assert told == [ANN]
 
     async def test_a_model_does_not_override_it(self, memory: Memory) -> None:
         edit(durable_of(memory), set_first(text="likes mate"))
@@ -127,20 +125,8 @@ class TestItsCommitSaysWhoSpoke:
         item = (await memory.view(ANN)).items[secret]
         assert (item.text, item.facets.sensitivity) == ("is ill again", "private")
 
-    async def test_followers_are_told(self, memory: Memory) -> None:
-        told = listening(memory).subjects
-        edit(durable_of(memory), set_first(text="likes mate"))
-        for _ in range(3):
-            await memory.view(ANN)
-        assert told == [ANN]
-
 
 class TestAnEditMeetsACommit:
-    async def test_saved_before_it(self, memory: Memory) -> None:
-        edit(durable_of(memory), set_first(text="likes mate"))
-        await memory.change(ANN, "why", remember("likes hiking"))
-        assert await texts(memory) == ["likes mate", "works at Acme", "likes hiking"]
-
     async def test_saved_in_its_very_moment(self, memory: Memory, restart: Restart) -> None:
         def wish(draft: Draft) -> None:
             edit(durable_of(memory), set_first(text="likes mate"))
