@@ -11,6 +11,7 @@ from discoclaw.memory.cursors import Cursors
 from discoclaw.memory.people.last_used import LastUsed
 from discoclaw.memory.subjects import verbs
 from discoclaw.memory.subjects.store import Memory
+from tests.counting import Counts, counted, grown
 from tests.memory.kit import ANN, BOB, NOW, Clock, heard, remember
 from tests.tables import naming
 
@@ -204,3 +205,19 @@ class TestMemoryThatCanNotBeRead:
         ledger.write_bytes(content)
         await again.access.flush()
         assert again.on_disk() == {one: NOW + 1}
+
+
+async def test_it_is_written_in_the_same_steps_among_many_people(home: Home) -> None:
+    async def among(count: int) -> Counts:
+        for number in range(count):
+            await home.remember("Likes tea.", f"user-{number}")
+        await home.access.flush()
+        home.clock.forward(minutes=5)
+        home.access.touch("user-3", (await home.memory.view("user-3")).items)
+        with counted() as counts:
+            await home.access.flush()
+        return counts
+
+    few, many = await among(10), await among(60)
+    assert grown(few, many, most_steps=20) == {}
+    assert few.steps
