@@ -143,7 +143,7 @@ class TestWhatAnAnswerMayBe:
     async def test_one_time_limit_covers_the_whole_call(
         self, server: AnyServer, provider: Provider, api: Any
     ) -> None:
-        server.script(api.json_answer({"steps": ["x" * 400], "days": 1}, delay_s=0.05))
+        server.script(api.json_answer({"steps": ["x" * 400], "days": 1}, delay_s=0.1))
         with pytest.raises(ModelTimeout):
             await planned(provider.model("haiku", total_timeout_s=0.15))
 

@@ -150,14 +150,19 @@ def tool_use(*calls: tuple[str, str, Json], said: str = "", thought: str = "", *
     for call_id, name, given in calls:
         sent = json.dumps(given)
         blocks.append({"type": "tool_use", "id": call_id, "name": name, "input": {}})
-        pieces.append(tuple(sent[i : i + 7] for i in range(0, len(sent), 7)))
+        pieces.append(_in_pieces(sent))
     return Answer(tuple(blocks), tuple(pieces), **{"stop_reason": "tool_use", **how})
 
 
 def json_answer(value: object, **how: Any) -> Answer:
     """An answer whose text is `value` as JSON, in pieces."""
-    sent = json.dumps(value)
-    return text(*(sent[i : i + 40] for i in range(0, len(sent), 40)), **how)
+    return text(*_in_pieces(json.dumps(value)), **how)
+
+
+def _in_pieces(sent: str) -> tuple[str, ...]:
+    """A text in at most four pieces, cut wherever that may be: each costs the reader as much as ten lines."""
+    size = max(7, -(-len(sent) // 4))
+    return tuple(sent[at : at + size] for at in range(0, len(sent), size))
 
 
 def refusal(explanation: str = "", *said: str) -> Answer:
