@@ -3,6 +3,7 @@
 It looks after every step of the bot whether that is quiet. None of this changes what it finds.
 """
 
+import asyncio
 import copy
 import functools
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 import simcord
 from discord import app_commands
-from simcord import _dpy_internals, _runtime, components, env, gateway, results
+from simcord import _dpy_internals, _runtime, _settlement, components, env, gateway, results
 from simcord.http import router
 from simcord.results import to_discord_message
 
@@ -63,14 +64,78 @@ def _copied(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else copy.deepcopy(value)
 
 
+def _track_callback(work: Any, original: Any, callback: Any, args: Any, **how: Any) -> asyncio.Handle:
+    """Run a step of a task as asyncio would: that the task has a step to make is known by the task itself."""
+    if how["when"] is None and isinstance(getattr(callback, "__self__", None), asyncio.Task):
+        return original(callback, *args, context=how["context"])
+    return _tracked(work, original, callback, args, **how)
+
+
+async def _settle(
+    self: Any,
+    *,
+    timeout: float | None = None,  # noqa: ASYNC109 - as simcord calls it
+    idle: float = 0.005,
+    dispatch: Any = None,
+    _deadline: Any = None,
+) -> None:
+    """Wait until all that the bot has begun has ended, or waits for a distant time.
+
+    simcord looks again after each task that ends, and waits for all of them, also for the thirty that wait
+    for something to do. Raises TimeoutError.
+    """
+    effective = self.settle_timeout if timeout is None else timeout
+    deadline = self._loop.time() + effective if _deadline is None else _deadline
+    self._last_dispatch = dispatch
+    still = 0
+    while True:
+        state = self._settlement_state()
+        _settlement._run_due_virtual_callbacks(state, deadline)
+        await asyncio.sleep(0)
+        advancing = self._real_advance_task or self._advance_task
+        if advancing is not None and advancing is not asyncio.current_task():
+            await asyncio.wait((advancing,), timeout=max(0.0, deadline - self._loop.time()))
+            if not advancing.done():
+                raise TimeoutError("bot did not settle while advancing time")
+            if self._real_advance_task is advancing:
+                self._real_advance_task = None
+            advancing.result()
+            continue
+        state = self._settlement_state()
+        pending = _settlement._owned_tasks(state)
+        _settlement._virtualize_recognized_waits(state, pending)
+        running = [task for task in pending if not _parked(state, task, deadline)]
+        busy = [*running, *self._work.executors]
+        callbacks = [
+            one
+            for one in _settlement._active_callbacks(state)
+            if not _settlement._callback_is_parked(state, one, deadline)
+        ]
+        if not busy and not callbacks:
+            still += 1
+            if still == 2:  # what has just ended may have more to do
+                return
+            continue
+        still = 0
+        if self._loop.time() >= deadline:
+            raise TimeoutError(
+                _settlement._settle_timeout_message(state, running, pending, effective, callbacks)
+            )
+        if busy:
+            await asyncio.wait(busy, timeout=idle)
+        else:
+            await asyncio.sleep(idle)
+
+
+_tracked = _runtime._track_callback
 _real_monotonic = time.monotonic
 _State = namedtuple("_State", env._SettlementState.__annotations__)
 
 
 def quicken() -> None:
     """Do all this."""
-    # It looks once too early after nearly every message, and would then sleep for 50 ms.
-    simcord.Env._settle_internal.__kwdefaults__["idle"] = 0.005
+    simcord.Env._settle_internal = _settle
+    _runtime._track_callback = _track_callback
     simcord.ChannelHandle.last_message = property(_newest)
     env._is_parked = _parked
     _dpy_internals.is_sleep_waiter = _sleeps
