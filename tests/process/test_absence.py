@@ -331,7 +331,7 @@ class TestWhatWasUnderWay:
         await on_disk(house, deep, waiting)
         await killed(house)
         await house.running()
-        assert await replied(house, deep, "twelve") == "It is twelve metres deep." + AGAIN
+        assert await replied(house, deep, AGAIN) == "It is twelve metres deep." + AGAIN
         await buttons(house, deep, "again")
         assert await replied(house, waiting) == "ok"
 
@@ -345,7 +345,7 @@ class TestWhatWasUnderWay:
         await on_disk(house, long)
         await killed(house)
         await house.running()
-        assert await in_its_thread(house, long, "seven") == ["It is seven miles long." + AGAIN]
+        assert await in_its_thread(house, long, AGAIN) == ["It is seven miles long." + AGAIN]
         assert house.discord.bot_messages(mine) == []
 
     async def test_an_answer_in_a_thread_is_found_there_and_not_given_again(self, house: House) -> None:
