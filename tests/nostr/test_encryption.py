@@ -56,53 +56,10 @@ class TestTheBox:
 class TestLengths:
     def test_are_those_of_nip_44(self) -> None:
         """The published test vectors of NIP-44, `calc_padded_len`."""
-        lengths = [
-            16,
-            32,
-            33,
-            37,
-            45,
-            49,
-            64,
-            65,
-            100,
-            111,
-            200,
-            250,
-            320,
-            383,
-            384,
-            400,
-            500,
-            512,
-            515,
-            700,
-            800,
-        ]
-        lengths_padded = [
-            32,
-            32,
-            64,
-            64,
-            64,
-            64,
-            64,
-            96,
-            128,
-            128,
-            224,
-            256,
-            320,
-            384,
-            384,
-            448,
-            512,
-            512,
-            640,
-            768,
-            896,
-        ]
-        known = [*zip(lengths, lengths_padded, strict=True), (900, 1024), (1020, 1024), (65_536, 65_536)]
+        lengths = "16 32 33 37 45 49 64 65 100 111 200 250 320 383 384 400 500 512 515 700 800"
+        lengths_padded = "32 32 64 64 64 64 64 96 128 128 224 256 320 384 384 448 512 512 640 768 896"
+        pairs = zip(map(int, lengths.split()), map(int, lengths_padded.split()), strict=True)
+        known = [*pairs, (900, 1024), (1020, 1024), (65_536, 65_536)]
         assert [(length, padded_length(length)) for length, _ in known] == known
 
     @given(st.dictionaries(TEXT, TEXT, max_size=4))

@@ -42,12 +42,6 @@ def test_figures_are_as_by_hand():
     assert (found.empty, found.lines, found.characters) == (0.5, 1.5, 100)
 
 
-def test_where_nothing_is_asked_for_no_share_of_it_is_told():
-    found = figures("kind", "ours", [message("")], [[Line(80, False, standing=True)]])
-    assert (found.found, found.of_lines, found.of_characters) == (None, None, None)
-    assert (found.tokens_in_vain, found.standing) == (20, 1)
-
-
 def test_a_small_memory_has_the_answer_and_a_full_one_has_tens_of_preferences_too():
     made = {**of_people(people(SEED)[:1]), **of_cases(FEW, SEED)}
     assert {ASKED, VAIN} < set(made)

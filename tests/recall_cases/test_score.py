@@ -4,12 +4,9 @@ import pytest
 
 from bench.recall.cases_score import (
     Found,
-    empty,
     figures,
     in_vain,
-    leading,
     lines,
-    newest_first,
     precision,
     recall,
 )
@@ -41,26 +38,6 @@ def test_precision_leaves_out_what_is_tolerated():
     assert precision(Found(ASKED, ("tolerated",))) == 0.0
     assert precision(Found(ASKED, ())) == 0.0
     assert precision(Found(NOTHING, ("x",))) is None
-
-
-def test_leading_is_about_the_first_that_counts():
-    assert leading(Found(ASKED, ("tolerated", "b", "x"))) == 1.0
-    assert leading(Found(ASKED, ("x", "b"))) == 0.0
-    assert leading(Found(ASKED, ())) == 0.0
-    assert leading(Found(NOTHING, ())) is None
-
-
-def test_the_newest_must_be_the_very_first():
-    assert newest_first(Found(NEWEST, ("a", "older"))) == 1.0
-    assert newest_first(Found(NEWEST, ("older", "a"))) == 0.0
-    assert newest_first(Found(NEWEST, ())) == 0.0
-    assert newest_first(Found(ASKED, ("a",))) is None
-
-
-def test_empty_is_about_cases_with_nothing_to_find():
-    assert empty(Found(NOTHING, ())) == 1.0
-    assert empty(Found(NOTHING, ("x",))) == 0.0
-    assert empty(Found(ASKED, ())) is None
 
 
 def test_what_comes_back_where_nothing_answers_is_counted_and_what_is_tolerated_is_not_in_vain():
