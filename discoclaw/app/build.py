@@ -26,16 +26,22 @@ from discoclaw.app.followers import (
     sole_reminding,
     touch_all,
 )
-from discoclaw.app.learning import asked_back_of, facts_loop, summary_loop
-from discoclaw.app.models import counted_transcriber, meaning_of, meaning_of_talk, models_of
+from discoclaw.app.models import (
+    asked_back_of,
+    counted_transcriber,
+    facts_loop,
+    meaning_of,
+    meaning_of_talk,
+    models_of,
+    summary_loop,
+)
 from discoclaw.app.monitoring import CommitCounter, Health, LoopLag, Watch
 from discoclaw.app.page import Page
 from discoclaw.app.services import OnDisk, Part, Sole
 from discoclaw.bot.absence import Absence, Bounds, deliver
 from discoclaw.bot.actions import DiscordHands
-from discoclaw.bot.answers import Telling
 from discoclaw.bot.client import DiscoClaw, Door, nothing_missed, sync_if_changed
-from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.context import CommandContext, Telling
 from discoclaw.bot.commands.dispatch import Commands
 from discoclaw.bot.commands.table import CATALOGUE, CONTROLS
 from discoclaw.bot.files import Download, Links

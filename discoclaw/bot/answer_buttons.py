@@ -14,7 +14,7 @@ from typing import Any, Final
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answers import sentence
+from discoclaw.bot.commands.context import sentence
 from discoclaw.bot.commands.dispatch import Outcome
 from discoclaw.bot.pressed import USER, Controls, Press, Pressed, whisper
 from discoclaw.bot.sending import Below, above

@@ -13,7 +13,7 @@ from typing import cast
 import discord
 
 from discoclaw.bot import naming
-from discoclaw.bot.answers import Unclear, sentence
+from discoclaw.bot.commands.context import Unclear, sentence
 from discoclaw.bot.commands.dispatch import Outcome
 from discoclaw.bot.layout import Field, Form, send_either
 from discoclaw.bot.links import source_words

@@ -25,11 +25,11 @@ from discoclaw.bot.deliver import Answer
 from discoclaw.bot.gateway import Connected
 from discoclaw.bot.layout import SILENT
 from discoclaw.bot.pairing import Pairing
-from discoclaw.bot.requests import Request
 from discoclaw.bot.sending import Below
 from discoclaw.bot.threads import OpenThreads
 from discoclaw.bot.voice import Voices
 from discoclaw.bot.wire import discord_errors
+from discoclaw.bot.words import Request
 from discoclaw.core.errors import ChatError
 from discoclaw.core.message import Inbound, Me, Said
 from discoclaw.core.ports import Hearer, Processes

@@ -9,9 +9,9 @@ from typing import Final
 import discord
 
 from discoclaw.bot import wire, words
-from discoclaw.bot.requests import request_of
 from discoclaw.bot.voice import notes_behind, shows_words, words_in
 from discoclaw.bot.wire import channel_of, discord_errors
+from discoclaw.bot.words import request_of
 from discoclaw.core.message import Me, Place, Said
 from discoclaw.core.redact import PLAIN, Redactor
 from discoclaw.show.markup import NOTE

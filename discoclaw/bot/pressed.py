@@ -23,8 +23,7 @@ from typing import Any, TypeVar, cast
 import discord
 
 from discoclaw.bot import wire, words
-from discoclaw.bot.answers import FAILED, NOT_ALLOWED, SLOW, sentence, told_if_slow
-from discoclaw.bot.commands.context import CommandContext
+from discoclaw.bot.commands.context import FAILED, NOT_ALLOWED, SLOW, CommandContext, sentence, told_if_slow
 from discoclaw.bot.commands.dispatch import Commands, Outcome
 from discoclaw.bot.layout import SILENT, Form, buttons_below, open_form, rendered, send_pieces
 from discoclaw.bot.sending import TOO_LATE

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from discoclaw.app.learning import facts_loop, summary_loop
+from discoclaw.app.models import facts_loop, summary_loop
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.errors import (
     ModelBadRequest,

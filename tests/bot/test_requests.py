@@ -1,6 +1,6 @@
 """Which messages are plain requests that need no model, in every language: whole tables of them."""
 
-from discoclaw.bot.requests import request_of
+from discoclaw.bot.words import request_of
 
 REQUESTS = {
     "help": """

@@ -16,9 +16,8 @@ from typing import Any, cast
 import discord
 
 from discoclaw.bot import naming, wire, words
-from discoclaw.bot.answers import Unclear
 from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.commands.context import OFF, CommandContext
+from discoclaw.bot.commands.context import OFF, CommandContext, Unclear
 from discoclaw.bot.layout import send_answer
 from discoclaw.bot.links import message_address, source_link, source_words
 from discoclaw.commands.caller import Caller, Used

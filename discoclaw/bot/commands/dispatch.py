@@ -18,21 +18,22 @@ from discord import app_commands
 from discord.ext import commands as ext
 
 from discoclaw.bot import wire
-from discoclaw.bot.answers import (
+from discoclaw.bot.client import DiscoClaw
+from discoclaw.bot.commands import help as helping
+from discoclaw.bot.commands.call import Call, Interaction, as_shown
+from discoclaw.bot.commands.context import (
     BUSY,
     NOT_ALLOWED,
+    OFF,
     ONLY_OWNERS,
     SLOW,
     STOPPING,
+    CommandContext,
     Telling,
     outcome,
     sentence,
     told_if_slow,
 )
-from discoclaw.bot.client import DiscoClaw
-from discoclaw.bot.commands import help as helping
-from discoclaw.bot.commands.call import Call, Interaction, as_shown
-from discoclaw.bot.commands.context import OFF, CommandContext
 from discoclaw.bot.commands.parsing import (
     Misused,
     meant_by,
@@ -45,10 +46,10 @@ from discoclaw.bot.commands.parsing import (
 )
 from discoclaw.bot.commands.preview import DM
 from discoclaw.bot.layout import LONGEST, Field, Form, open_form, send_answer, send_pieces
-from discoclaw.bot.requests import Request, request_of
 from discoclaw.bot.sending import ANSWER, TOO_LATE, elsewhere
 from discoclaw.bot.voice import voice_id
 from discoclaw.bot.wire import discord_errors, may_read
+from discoclaw.bot.words import Request, request_of
 from discoclaw.commands.caller import GONE, OPTED_OUT
 from discoclaw.commands.history import teller
 from discoclaw.commands.memories import Asked

@@ -14,9 +14,8 @@ from typing import cast
 import discord
 
 from discoclaw.bot import wire
-from discoclaw.bot.answers import NOT_ALLOWED
 from discoclaw.bot.commands.call import Call
-from discoclaw.bot.commands.context import OFF
+from discoclaw.bot.commands.context import NOT_ALLOWED, OFF
 from discoclaw.bot.wire import can_read, channel_of, discord_errors, member_of
 from discoclaw.commands.memories import NOT_USED, row_of
 from discoclaw.commands.spec import Need

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from discoclaw.bot import actions, answer_buttons, buttons, live_settings, reminders
-from discoclaw.bot.commands import alone, menus, preview, remind, search
+from discoclaw.bot.commands import alone, menus, preview
 from discoclaw.bot.commands import help as helping
 from discoclaw.bot.commands.call import Call
 from discoclaw.bot.wire import TEXT_ROOTS
@@ -27,8 +27,8 @@ async def explain(call: Call, what: str | None) -> str:
 
 OWN: Final[Mapping[str, Run]] = {
     "memory remember": alone.remember,
-    "memory search": search.search,
-    "search": search.search,
+    "memory search": alone.search,
+    "search": alone.search,
     "memory preview": preview.preview,
     "memory share": alone.share,
     "memory private": alone.private,
@@ -43,11 +43,11 @@ OWN: Final[Mapping[str, Run]] = {
     "memory data optout": alone.optout,
     "memory data optin": alone.optin,
     "memory data reset-summary": alone.reset_summary,
-    "remind me": remind.me,
-    "remind list": remind.listed,
-    "remind delete": remind.delete,
-    "remind edit": remind.edit,
-    "remind snooze": remind.snooze,
+    "remind me": reminders.remind_me,
+    "remind list": reminders.remind_list,
+    "remind delete": reminders.remind_delete,
+    "remind edit": reminders.remind_edit,
+    "remind snooze": reminders.remind_snooze,
     "hatch start": alone.hatch_start,
     "hatch cancel": alone.hatch_cancel,
     "hatch show": alone.hatch_show,
