@@ -293,7 +293,8 @@ class DiscoClaw(commands.Bot):
         answer = Answer(message, self.threads, pace_s, shown, half, buttons, turn_id, anew)
         if within is not None:
             answer.be_in(within, half)
-        return answer.started()
+        answer.start()
+        return answer
 
     # Raw events: the others come only for messages discord.py still has in its cache.
 

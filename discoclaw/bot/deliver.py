@@ -462,11 +462,6 @@ class Answer(DiscordReply):
         self._last = AGAIN if half and anew else ""
         self._channel: discord.abc.Snowflake = message.channel
 
-    def started(self) -> Self:
-        """Show the typing indicator, and return this reply."""
-        self.start()
-        return self
-
     async def branch_off(self, name: str) -> Place | None:
         """Go on in a thread, as the port says. Where there can be none, one answer says so."""
         try:

@@ -30,20 +30,12 @@ def message_address(guild_id: str | None, channel_id: str, message_id: str) -> s
 
 
 def source_words(client: discord.Client, source: Source, words: str = "where you said it") -> str:
-    """A link to where an item was said, that is a few words."""
+    """A link to where an item was said, that is a few words; without `words` an address, with no preview."""
     if source.type == "manual":
         return BY_COMMAND
     if not source.channel_id.isdigit():
         return ASIDE
     link = message_link(client, source.channel_id, source.message_id)
+    if not words:
+        return f"<{link}>" if link else NO_LINK
     return f"[{words}]({link})" if link else words
-
-
-def source_link(client: discord.Client, source: Source) -> str:
-    """A link to where an item was said, without a preview of it below."""
-    if source.type == "manual":
-        return BY_COMMAND
-    if not source.channel_id.isdigit():
-        return ASIDE
-    link = message_link(client, source.channel_id, source.message_id)
-    return f"<{link}>" if link else NO_LINK

@@ -116,9 +116,12 @@ def written(scope: Scope) -> str:
 def main_card(admin: Admin, scope: Scope, note: str = "") -> Answer:
     """Every setting of a scope, with a menu to change one. Raises Refused."""
     admin.check(scope)
-    rows = admin.settings.rows(scope)
     here, user = written(scope), admin.user_id
-    fields = [(row.field.title, line(_value(admin, scope, row), 100), row.field.name) for row in rows]
+    values = [(row, _value(admin, scope, row)) for row in admin.settings.rows(scope)]
+    fields = [(row.field.title, line(value, 100), row.field.name) for row, value in values]
+    about = "They apply to its threads too, from the next message on. Only you see this."
+    if scope == GLOBAL:
+        about = "They apply where a channel or a person has no other, from the next message on."
     menus = [Menu(f"settings:{user}:{here}", "Change a setting…", fields)]
     controls: list[Button] = []
     if admin.source.guild_id is not None:
@@ -127,12 +130,15 @@ def main_card(admin: Admin, scope: Scope, note: str = "") -> Answer:
         controls.append(Button(f"settings-in:{user}:{EVERYWHERE}", "Everywhere"))
     return Answer(
         f"Settings {_of(scope)}",
-        [_entry(admin, scope, row) for row in rows],
-        above=(_about(scope),),
+        [
+            Row(f"**{row.field.title}**: {words(value, 120)}", _origin(admin, scope, row))
+            for row, value in values
+        ],
+        above=(about,),
         foot=(RESTART,) if admin.owner else (),
         controls=controls,
         menus=menus,
-        most=len(rows),
+        most=len(values),
     ).said(note)
 
 
@@ -163,11 +169,6 @@ def field_card(admin: Admin, scope: Scope, name: str, note: str = "") -> Answer:
         controls=controls,
         menus=menus,
     ).said(note)
-
-
-def _entry(admin: Admin, scope: Scope, row: Setting) -> Row:
-    value = words(_value(admin, scope, row), 120)
-    return Row(f"**{row.field.title}**: {value}", _origin(admin, scope, row))
 
 
 def _value(admin: Admin, scope: Scope, row: Setting) -> str:
@@ -202,12 +203,6 @@ def _foot(admin: Admin, scope: Scope, row: Setting) -> tuple[str, ...]:
 
 def _of(scope: Scope) -> str:
     return "for everywhere" if scope == GLOBAL else f"of <#{scope.id}>"
-
-
-def _about(scope: Scope) -> str:
-    if scope == GLOBAL:
-        return "They apply where a channel or a person has no other, from the next message on."
-    return "They apply to its threads too, from the next message on. Only you see this."
 
 
 # ---------------------------------------------------------------------- buttons, menus, forms

@@ -8,7 +8,8 @@ questions. People who have opted out are left alone.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import discord
@@ -78,102 +79,83 @@ class _Noted:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class Questions:
     """Asks. `suggest` may be None: questions then come without a suggestion."""
 
-    def __init__(
-        self,
-        client: discord.Client,
-        access: Access,
-        memory: Memory,
-        choices: Choices,
-        cursors: Cursors,
-        asked_back: AskedBack,
-        suggest: Suggest | None = None,
-    ) -> None:
-        self._client = client
-        self._access = access
-        self._memory = memory
-        self._choices = choices
-        self._cursors = cursors
-        self._asked_back = asked_back
-        self._suggest = suggest
+    client: discord.Client
+    access: Access
+    memory: Memory
+    choices: Choices
+    cursors: Cursors
+    asked_back: AskedBack
+    suggest: Suggest | None = None
 
     async def ask(self, subject: str) -> None:
         """Ask a person what they were not asked yet. Raises ChatError or MemoryFault when that fails."""
         user_id = user_of(subject)
-        if user_id is None or not user_id.isdigit() or self._choices.opted_out(user_id):
+        if user_id is None or not user_id.isdigit() or self.choices.opted_out(user_id):
             return
         found = await self._open(subject)
-        noted = _Noted(self._cursors, self._memory, subject, f"questions-{user_id}")
+        noted = _Noted(self.cursors, self.memory, subject, f"questions-{user_id}")
         asked = await noted.all()
         for gone in [key for key in asked if key not in found]:
             await self._close(user_id, asked.pop(gone))
             await noted.drop(gone)
-        waiting = sum(message != NOT_SENT for message in asked.values())
-        allowed = await self._allowed(user_id, [one for key, one in found.items() if key not in asked])
-        new = allowed[: max(0, MOST_OPEN - waiting)]
-        if not new or (user := await self._person(user_id)) is None:
-            return
-        history = await self._memory.history(subject)
-        for one in new:
-            card = await self._card(user_id, one, history)
-            if one.conflict.event_id in await self._open(subject):  # a suggestion takes its time
-                if _is_of_a_model(one.conflict):
-                    await self._asked_back.note(user_id, one.conflict.event_id)
-                await noted.add(one.conflict.event_id, await self._send(user, user_id, card))
-
-    async def _allowed(self, user_id: str, new: Sequence[Open]) -> list[Open]:
-        """The questions for today: those about what the person stated, and one that a model raised."""
+        # The questions for today: those about what the person stated, and one that a model raised.
+        new = [one for key, one in found.items() if key not in asked]
         raised = [one for one in new if _is_of_a_model(one.conflict)]
-        today = raised[:1] if raised and await self._asked_back.may_ask(user_id) else []
-        return [one for one in new if one in today or not _is_of_a_model(one.conflict)]
+        today = raised[:1] if raised and await self.asked_back.may_ask(user_id) else []
+        waiting = sum(message != NOT_SENT for message in asked.values())
+        new = [one for one in new if one in today or not _is_of_a_model(one.conflict)]
+        new = new[: max(0, MOST_OPEN - waiting)]
+        if not new:
+            return
+        try:
+            with discord_errors():
+                user = self.client.get_user(int(user_id)) or await self.client.fetch_user(int(user_id))
+        except ChatGone:
+            return
+        if not await self.access.may_talk(user):
+            return
+        history = await self.memory.history(subject)
+        for one in new:
+            event_id, card = one.conflict.event_id, await self._card(user_id, one, history)
+            if event_id in await self._open(subject):  # a suggestion takes its time
+                if _is_of_a_model(one.conflict):
+                    await self.asked_back.note(user_id, event_id)
+                try:
+                    message_id = str((await send_either(user.send, card)).id)
+                except ChatForbidden as error:
+                    log.info("%s takes no questions: %s", user_id, error)
+                    message_id = NOT_SENT
+                await noted.add(event_id, message_id)
 
     async def _open(self, subject: str) -> Mapping[str, Open]:
         """The open questions by the event that noted each; on HEAD's branch where it is on several."""
-        branches = await self._memory.branches(subject)
+        branches = await self.memory.branches(subject)
         names = sorted(branches.all, key=lambda name: name != branches.current)
-        return await open_on(names, partial(self._memory.view, subject), confidential=False)
-
-    async def _person(self, user_id: str) -> discord.User | None:
-        """Whom to ask, as long as they may talk to us."""
-        try:
-            with discord_errors():
-                user = self._client.get_user(int(user_id)) or await self._client.fetch_user(int(user_id))
-        except ChatGone:
-            return None
-        return user if await self._access.may_talk(user) else None
-
-    async def _send(self, user: discord.User, user_id: str, card: Answer) -> str:
-        """Ask one question. Returns the message's id, or NOT_SENT when the person takes no DMs."""
-        try:
-            message = await send_either(user.send, card)
-        except ChatForbidden as error:
-            log.info("%s takes no questions: %s", user_id, error)
-            return NOT_SENT
-        return str(message.id)
+        return await open_on(names, partial(self.memory.view, subject), confidential=False)
 
     async def _card(self, user_id: str, one: Open, history: History) -> Answer:
         with paid_by(Payer(user_id)):
-            hint = await self._suggest(one.view, one.conflict) if self._suggest is not None else None
+            hint = await self.suggest(one.view, one.conflict) if self.suggest is not None else None
         guess = []
         if hint is not None:
             guess.append(f"my guess: {ANSWERS[hint.how].lower()} ({said(hint.reason, 200)})")
         first, second, why = shown.sides(*as_read(one.view, one.conflict))
         about = " · ".join(filter(None, (self._second(one, history), plain(why))))
+        item = one.view.items.get(one.conflict.item_id)
+        since = self._where(item.updated_at, item.source) if item is not None else ""
         known = f"settle:{user_id}:{one.conflict.event_id}:{{how}}:{one.branch}"
         return Answer(
             TITLE,
-            [Row(plain(first), self._first(one)), Row(plain(second[:1].upper() + second[1:]), about)],
+            [Row(plain(first), since), Row(plain(second[:1].upper() + second[1:]), about)],
             small=["a question about what I remember about you"],
             foot=guess,
             controls=answers(one.conflict, known),
             colour=YELLOW,
         )
-
-    def _first(self, one: Open) -> str:
-        item = one.view.items.get(one.conflict.item_id)
-        return self._where(item.updated_at, item.source) if item is not None else ""
 
     def _second(self, one: Open, history: History) -> str:
         """When and where the other side was said: as an item, or in the talk that an event rests on."""
@@ -185,7 +167,7 @@ class Questions:
         return self._where(ms_of_iso(event.timestamp), source)
 
     def _where(self, time_ms: int, source: Source) -> str:
-        return f"{ago(time_ms)} · {source_words(self._client, source)}"
+        return f"{ago(time_ms)} · {source_words(self.client, source)}"
 
     async def _close(self, user_id: str, message_id: str) -> None:
         """A question was answered: below the message where it was asked nothing is left to press."""
@@ -193,7 +175,7 @@ class Questions:
             return
         try:
             with discord_errors():
-                user = self._client.get_user(int(user_id)) or await self._client.fetch_user(int(user_id))
+                user = self.client.get_user(int(user_id)) or await self.client.fetch_user(int(user_id))
                 dm = user.dm_channel or await user.create_dm()
                 message = await dm.fetch_message(int(message_id))
                 if not can_be_pressed(message):
@@ -211,8 +193,8 @@ class Questions:
 
     async def _was_taken_back(self, subject: str, text: str) -> bool:
         """Whether a question says what the person took back, in any persona. Raises MemoryFault."""
-        for name in (await self._memory.branches(subject)).all:
-            taken = (await self._memory.view(subject, name)).purges(subject)
+        for name in (await self.memory.branches(subject)).all:
+            taken = (await self.memory.view(subject, name)).purges(subject)
             if any(one.words.hold(text) for one in taken if not one.open_only):
                 return True
         return False

@@ -73,8 +73,16 @@ class Receipts(Passive, Derived, Listener):
         user_id, by = user_of(subject), str(commit.metadata.get("by"))
         if user_id is None or not (by in ("extraction", *UNSAID) or by.startswith("memory_")):
             return
-        source = _newest(commit)
-        if source is None or not (self._may_show(source, user_id) or any(map(_is_asked, commit.events))):
+        # The newest message that the commit rests on.
+        sources = [Source.from_text(event.source) for event in commit.events]
+        known = [one for one in sources if one.channel_id.isdigit() and one.message_id.isdigit()]
+        source = max(known, key=lambda source: int(source.message_id), default=None)
+        if source is None:
+            return
+        # Whether there may be a receipt, as far as that is known before a channel is looked up.
+        channel = self._client.get_channel(int(source.channel_id))
+        place = wire.place_of(cast("wire.Channel", channel)) if channel is not None else _A_DM
+        if not (self._shows(place, user_id) or any(map(_is_asked, commit.events))):
             return
         task = asyncio.create_task(self._send(user_id, commit, source), name="receipt")
         self._tasks[task] = subject, commit
@@ -88,12 +96,6 @@ class Receipts(Passive, Derived, Listener):
             )
             if subject == purge.subject and (purge.erases or purge.words.hold(said)):
                 task.cancel()
-
-    def _may_show(self, source: Source, user_id: str) -> bool:
-        """Whether there may be a receipt, as far as that is known before a channel is looked up."""
-        channel = self._client.get_channel(int(source.channel_id))
-        place = wire.place_of(cast("wire.Channel", channel)) if channel is not None else _A_DM
-        return self._shows(place, user_id)
 
     async def settle(self) -> None:
         """Wait until all receipts are out, if Discord was ever reached."""
@@ -142,7 +144,12 @@ def receipt(commit: Commit, here: str) -> str:
     if (because := UNSAID.get(str(commit.metadata.get("by")))) is not None:
         number = sum(verb(event) in _DONE for event in commit.events)
         return f"{NOTE}forgotten, because {because}: {count(number, 'memory')}" if number else ""
-    return _small(list(_lines(commit, here)), MOST_LINES)
+    lines = []
+    for event in commit.events:
+        if (done := _DONE.get(verb(event))) is not None:
+            gone = done == "forgotten" and here and _is_open(event, here)
+            lines.append(f"{done}: {GONE if gone else _quoted(event, here)}")
+    return _small(lines, MOST_LINES)
 
 
 def _small(lines: list[str], most: int) -> str:
@@ -150,13 +157,6 @@ def _small(lines: list[str], most: int) -> str:
     if (more := len(lines) - most) > 0:
         lines[most:] = [f"+{more} more"]
     return "\n".join(NOTE + line_ for line_ in lines)
-
-
-def _lines(commit: Commit, here: str) -> Iterator[str]:
-    for event in commit.events:
-        if (done := _DONE.get(verb(event))) is not None:
-            gone = done == "forgotten" and here and _is_open(event, here)
-            yield f"{done}: {GONE if gone else _quoted(event, here)}"
 
 
 def _quoted(event: Event, here: str) -> str:
@@ -180,10 +180,3 @@ def _question(event: Event) -> str:
         return "may I forget"
     changes = event.parent_id is not None  # what is new continues no other event
     return "may I correct what I remember to" if changes else "may I remember"
-
-
-def _newest(commit: Commit) -> Source | None:
-    """The newest message that a commit rests on."""
-    sources = [Source.from_text(event.source) for event in commit.events]
-    known = [one for one in sources if one.channel_id.isdigit() and one.message_id.isdigit()]
-    return max(known, key=lambda source: int(source.message_id), default=None)

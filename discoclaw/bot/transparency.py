@@ -22,7 +22,6 @@ from discoclaw.bot.layout import SILENT
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.consent import UNLIMITED, Consent
 from discoclaw.core.errors import ChatError, ChatGone
-from discoclaw.core.item import Item
 from discoclaw.core.message import Inbound
 from discoclaw.core.purge import Derived, Outcome, Phase, Purge
 from discoclaw.core.subject import BOT, person_of, user_of, user_subject
@@ -148,8 +147,11 @@ class Transparency(Derived, Listener):
                 return
             with discord_errors():
                 channel = await self._channel()
-            key, place = self._shown_with(user_id, channel)
-            rolling = await self._rolling.get(key) if key else NOTHING
+            # The summary of where they last talked, if all who read the channel can read that place.
+            key, place = self._talked_in.get(user_id, ("", ""))
+            there = self._client.get_channel(int(key.rpartition(":")[2])) if key else None
+            may = isinstance(there, wire.GuildPlace) and wire.all_read(channel, there)
+            rolling = await self._rolling.get(key) if may else NOTHING
             text = snapshot(name, user_id, view, rolling, place)
             if opted_out:
                 text = nothing_of(name, user_id)
@@ -157,13 +159,6 @@ class Transparency(Derived, Listener):
                 message_id = await self._show(channel, user_id, known.get(user_id), text)
             if known.get(user_id) != message_id:
                 await self._cursors.update(CURSOR, lambda now: {**now, user_id: message_id})
-
-    def _shown_with(self, user_id: str, channel: TextPlace) -> tuple[str, str]:
-        """The conversation (key and name) whose summary is shown with somebody; "" if none may be."""
-        key, name = self._talked_in.get(user_id, ("", ""))
-        there = self._client.get_channel(int(key.rpartition(":")[2])) if key else None
-        may = isinstance(there, wire.GuildPlace) and wire.all_read(channel, there)
-        return (key, name) if may else ("", "")
 
     async def remove(self, subject: str) -> None:
         """Delete the message of somebody whose memory was erased, and what others' messages show of them.
@@ -180,7 +175,9 @@ class Transparency(Derived, Listener):
             self._talked_in.pop(user_id, None)
             self._names.pop(user_id, None)
             if known is not None:
-                await self._cursors.update(CURSOR, lambda now: _without(now, user_id))
+                await self._cursors.update(
+                    CURSOR, lambda now: {key: note for key, note in now.items() if key != user_id}
+                )
         # Conversations the person took part in have no summary any more; others' messages still show it.
         for other in with_summaries:
             await self.mirror(user_subject(other))
@@ -255,10 +252,6 @@ def _times(notes: Mapping[str, object], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _without(notes: Mapping[str, object], user_id: str) -> dict[str, object]:
-    return {key: note for key, note in notes.items() if key != user_id}
-
-
 # ---------------------------------------------------------------------- what a message shows
 
 _ABOUT = re.compile(r"\*\*Memory of .*\((\d+)\)")
@@ -277,7 +270,9 @@ def snapshot(name: str, user_id: str, view: View, rolling: Rolling, place: str, 
     changed = f"updated {ago(view.updated_at)}" if view.updated_at else "no changes yet"
     head = [f"**Memory of {name}** ({user_id})", changed, ""]
     head.append("**What I remember**")
-    lines = [_line(item, name) for item in items]
+    lines = [
+        f"- [{item.kind}] {words(named(item.text, name))} (updated {ago(item.updated_at)})" for item in items
+    ]
     tail: list[str] = []
     if rolling.summary:
         tail = ["", f"{_SUMMARIES[0]}{place}, updated {ago(rolling.updated_at)})"]
@@ -305,10 +300,6 @@ def about(content: str) -> str | None:
 def has_summary(content: str) -> bool:
     """Whether a message of the channel shows the summary of a conversation."""
     return any(summary in content for summary in _SUMMARIES)
-
-
-def _line(item: Item, name: str) -> str:
-    return f"- [{item.kind}] {words(named(item.text, name))} (updated {ago(item.updated_at)})"
 
 
 def _more(number: int) -> str:

@@ -78,7 +78,6 @@ AnySubjectArg = Annotated[
         help="A Discord user id, or a subject as `memory list` shows it; without one, everybody is listed.",
     ),
 ]
-ItemArg = Annotated[str, typer.Argument(help="An item: its id, the first digits of it, or 60 % of its text.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 OnBranch = Annotated[str | None, typer.Option("--branch", help="Use this branch, not the current one.")]

@@ -255,11 +255,6 @@ def topics_for(term: str) -> tuple[str, ...]:
     return _topics().get(term) or others_for(term)
 
 
-def all_topics() -> Iterable[str]:
-    """The terms that `topics_for` knows more for."""
-    return _topics()
-
-
 def _groups(table: str, start: Mapping[str, Iterable[str]] | None = None) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {
         term: dict.fromkeys(others) for term, others in (start or {}).items()

@@ -211,7 +211,11 @@ class Acting:
         except ChatUnavailable:
             raise
         except (Refused, ChatError) as error:
-            await self._forget(noted)
+            # It was not done after all, and still counts for this turn.
+            def without(known: Cursor) -> Cursor:
+                return {"acts": [one for one in texts_of(known, "acts") if one != noted]}
+
+            await self.parts.cursors.update(self._cursor, without)
             if isinstance(error, Refused):
                 raise
             log.info("%s: %s was refused: %s", self.turn.session_key, act.kind, error)
@@ -226,7 +230,8 @@ class Acting:
 
         def change(known: Cursor) -> Cursor | None:
             acts = [one for one in texts_of(known, "acts") if now - _at(one) < KEPT_MS]
-            done = {id for one in acts if one not in self.done for id in _asked_in(one)}
+            before = [one.split() for one in acts if one not in self.done]
+            done = {id for parts in before if len(parts) > 1 for id in parts[1].split(",")}
             oldest = snowflake_at(now - KEPT_MS)
             if not done.isdisjoint(asked) or any(int(id) <= oldest for id in asked):
                 refused.append(LATE)
@@ -241,22 +246,9 @@ class Acting:
         self.done.append(noted)
         return noted
 
-    async def _forget(self, noted: str) -> None:
-        """It was not done after all. It still counts for this turn."""
-
-        def change(known: Cursor) -> Cursor:
-            return {"acts": [one for one in texts_of(known, "acts") if one != noted]}
-
-        await self.parts.cursors.update(self._cursor, change)
-
     @property
     def _cursor(self) -> str:
         return f"acted-{self.turn.message.author.id}"
-
-
-def _asked_in(noted: str) -> list[str]:
-    """The messages in which something was asked for."""
-    return noted.split()[1].split(",") if len(noted.split()) > 1 else []
 
 
 def _at(noted: str) -> int:

@@ -143,11 +143,12 @@ class CachingModel(WrappedModel):
             log.debug("%s: an answer is not kept, the disk is slow", question.subject)
             return
         entry = Response(question.key, question.sha256, name, text, began, self._clock())
-        self._begin(self._put(question.subject, entry))
 
-    async def _put(self, subject: str, entry: Response) -> None:
-        async with self._one:
-            await self._responses.put(subject, entry)
+        async def put() -> None:
+            async with self._one:
+                await self._responses.put(question.subject, entry)
+
+        self._begin(put())
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)

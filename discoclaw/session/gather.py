@@ -96,28 +96,18 @@ _CALLED: Mapping[str, str] = {
 """The fields of `Gathered` as the log calls them."""
 
 
+@dataclass(frozen=True, slots=True)
 class Gatherer:
     """Collects what the parts of memory know. `last_used` is None where the times of use don't count."""
 
-    def __init__(
-        self,
-        memory: AnyMemory,
-        content: "Content",
-        last_used: LastUsed | None,
-        rolling: RollingMemory | NoSummaries,
-        cursors: Cursors,
-        groups: Groups,
-        profiles: Profiles,
-        owners: Sequence[str],
-    ) -> None:
-        self._memory = memory
-        self._content = content
-        self._last_used = last_used
-        self._rolling = rolling
-        self._cursors = cursors
-        self._groups = groups
-        self._profiles = profiles
-        self._owners = sorted(owners)
+    memory: AnyMemory
+    content: "Content"
+    last_used: LastUsed | None
+    rolling: RollingMemory | NoSummaries
+    cursors: Cursors
+    groups: Groups
+    profiles: Profiles
+    owners: Sequence[str]
 
     async def gather(self, turn: Turn) -> Gathered:
         """Return everything known for a message. What can't be read in time is as if there were nothing."""
@@ -129,27 +119,27 @@ class Gatherer:
         if holds:
             view = self._view_in_ram(subject, turn.persona)
             items = self._visible(turn, view) if view is not None else None
-            if self._last_used is not None:
-                used = self._last_used.of(subject) if self._last_used.complete(subject) else None
-        files, view = self._content.soul_in_ram(), self._view_in_ram(BOT)
-        summary = self._rolling.in_ram(turn.session_key)
-        names = {} if turn.in_dm else self._cursors.in_ram(f"people-{turn.session_key}")
-        at_hand = all(map(self._profiles.at_hand, self._owners))
+            if self.last_used is not None:
+                used = self.last_used.of(subject) if self.last_used.complete(subject) else None
+        files, view = self.content.soul_in_ram(), self._view_in_ram(BOT)
+        summary = self.rolling.in_ram(turn.session_key)
+        names = {} if turn.in_dm else self.cursors.in_ram(f"people-{turn.session_key}")
+        at_hand = all(map(self.profiles.at_hand, self.owners))
         found: dict[str, Any] = {
             "items": items,
             "who": _who(turn, files, view) if files is not None and view is not None else None,
             "used": used,
             "summary": summary.summary if summary is not None else None,
             "names": names_of(names) if names is not None else None,
-            "group": self._groups.notes_in_ram(turn.place),
-            "owners": tuple((_name(self._profiles.in_ram(one)), one) for one in self._owners)
+            "group": self.groups.notes_in_ram(turn.place),
+            "owners": tuple((_name(self.profiles.in_ram(one)), one) for one in self.owners)
             if at_hand
             else None,
-            "texts": self._content.in_ram(turn.place),
+            "texts": self.content.in_ram(turn.place),
         }
         late = [name for name, value in found.items() if value is None]
         if late:
-            nothing = Gathered(owners=tuple(("", one) for one in self._owners))
+            nothing = Gathered(owners=tuple(("", one) for one in self.owners))
             readings = {name: asyncio.create_task(self._read(name, turn)) for name in late}
             await asyncio.wait(readings.values(), timeout=WAIT_S)
             for name, reading in readings.items():
@@ -168,36 +158,36 @@ class Gatherer:
         """Read a field of `Gathered` from disk. Raises MemoryFault or OSError."""
         match name:
             case "items":
-                return self._visible(turn, await self._memory.view(turn.subject, turn.persona))
+                return self._visible(turn, await self.memory.view(turn.subject, turn.persona))
             case "who":
-                files = self._content.soul_in_ram() or await self._content.soul()
+                files = self.content.soul_in_ram() or await self.content.soul()
                 try:
-                    return _who(turn, files, await self._memory.view(BOT))
+                    return _who(turn, files, await self.memory.view(BOT))
                 except MemoryFault:
                     return _who(turn, files, None)
             case "used":
-                return await self._last_used.load(turn.subject) if self._last_used is not None else {}
+                return await self.last_used.load(turn.subject) if self.last_used is not None else {}
             case "summary":
-                return (await self._rolling.get(turn.session_key)).summary
+                return (await self.rolling.get(turn.session_key)).summary
             case "names":
-                return names_of(await self._cursors.get(f"people-{turn.session_key}"))
+                return names_of(await self.cursors.get(f"people-{turn.session_key}"))
             case "group":
-                return await self._groups.notes(turn.place)
+                return await self.groups.notes(turn.place)
             case "owners":
-                return tuple([(_name(await self._profiles.get(one)), one) for one in self._owners])
+                return tuple([(_name(await self.profiles.get(one)), one) for one in self.owners])
             case _:
-                return await self._content.of(turn.place)
+                return await self.content.of(turn.place)
 
     def _view_in_ram(self, subject: str, branch: str | None = None) -> View | None:
         try:
-            return self._memory.view_in_ram(subject, branch)
+            return self.memory.view_in_ram(subject, branch)
         except MemoryFault:
             return None
 
     def _visible(self, turn: Turn, view: View) -> Items:
         """The items that may be shown where the author speaks, with the branches at the same moment."""
         in_dm, branch = turn.in_dm, turn.persona
-        items, branches = view.visible(in_dm=in_dm), self._memory.branches_in_ram(turn.subject)
+        items, branches = view.visible(in_dm=in_dm), self.memory.branches_in_ram(turn.subject)
         if branches is None:
             return Items(items, branch)
         name = branch or branches.current

@@ -554,26 +554,22 @@ async def _closed(guild: discord.Guild, person: discord.Member, archiving: Archi
     }
     kept = await archiving.present(threads)
     asked = [thread for key, thread in threads.items() if key in kept][:MOST_THREADS]
-    inside = await asyncio.gather(*(_is_in(thread, person) for thread in asked))
+
+    async def is_in(thread: discord.Thread) -> bool:
+        try:
+            return await can_read(thread, person)
+        except ChatError:
+            return False  # what Discord does not say is a no
+
+    inside = await asyncio.gather(*map(is_in, asked))
     return frozenset(str(thread.id) for thread, inside_it in zip(asked, inside, strict=True) if inside_it)
-
-
-async def _is_in(thread: discord.Thread, person: discord.Member) -> bool:
-    """Whether a person can read a private thread. What Discord does not say is a no."""
-    try:
-        return await can_read(thread, person)
-    except ChatError:
-        return False
 
 
 def _row(hit: ArchiveHit) -> Row:
     """One message: nothing in it is markup, a mention, or a link but ours."""
     entry = hit.entry
     link = message_address(entry.guild_id, entry.channel_id, entry.id)
-    where, name = (
-        f"<#{entry.channel_id}>" if entry.guild_id is not None else "in our DMs",
-        speaker(entry.name),
-    )
+    where = f"<#{entry.channel_id}>" if entry.guild_id is not None else "in our DMs"
     kept = line(entry.text, LONGEST_SHOWN).replace("`", "'") or " "
     small = f"{ago(entry.sent_at)} · {where} · [open it]({link})"
-    return Row(f"**{plain(name)}**: `{kept}`", small)
+    return Row(f"**{plain(speaker(entry.name))}**: `{kept}`", small)

@@ -19,7 +19,7 @@ from discoclaw.bot import naming, wire, words
 from discoclaw.bot.client import DiscoClaw
 from discoclaw.bot.commands.context import OFF, CommandContext, Unclear
 from discoclaw.bot.layout import send_answer
-from discoclaw.bot.links import message_address, source_link, source_words
+from discoclaw.bot.links import message_address, source_words
 from discoclaw.commands.caller import Caller, Used
 from discoclaw.commands.memories import SECRET, Asked, row_of, stamp, standstill
 from discoclaw.commands.spec import Command, Values
@@ -397,7 +397,7 @@ class Call(Caller):
 
     def where(self, source: Source, words: str = "where you said it") -> str:
         """A link to where something was said: as words in a card, as an address in a text."""
-        return source_link(self.client, source) if self.typed else source_words(self.client, source, words)
+        return source_words(self.client, source, "" if self.typed else words)
 
     def called(self, item: Item) -> str:
         return words_of_others(yours(item.text))

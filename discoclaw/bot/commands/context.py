@@ -206,11 +206,8 @@ class Telling:
         """Await a change: its result, and the lines to say below it; "" if it took nothing back."""
         with read_by(getattr(person, "display_name", "")):
             answer, report = await self._purger.told(user_subject(str(person.id)), work)
-        return answer, purge_report(report, self._reader(person, place, in_private=in_private))
 
-    def _reader(self, person: Person, place: Place, *, in_private: bool) -> Reader:
-        """The person, in a place. Other conversations are named only where nobody else reads it."""
-
+        # Other conversations are named only where nobody else reads it.
         def name(session: str) -> str | None:
             if not in_private:
                 return None
@@ -219,7 +216,7 @@ class Telling:
             number = session.rpartition(":")[2]
             return f"<#{number}>" if number.isdigit() and self._may_see(person, int(number)) else None
 
-        return Reader(place.session_key(str(person.id)), name)
+        return answer, purge_report(report, Reader(place.session_key(str(person.id)), name))
 
     def _may_see(self, person: Person, channel_id: int) -> bool:
         """Whether a person can see a channel right now. A private thread is only counted."""

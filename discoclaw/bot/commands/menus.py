@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import discord
 
@@ -21,7 +21,7 @@ from discoclaw.bot.sending import ANSWER, REST, Followups
 from discoclaw.bot.wire import discord_errors
 from discoclaw.core.errors import ChatError, Refused
 from discoclaw.core.item import MAX_TEXT, Item, Sensitivity, Source, by_newest
-from discoclaw.core.message import Inbound, Said
+from discoclaw.core.message import Said
 from discoclaw.core.own_words import split_added
 from discoclaw.core.ports import Ending, Held
 from discoclaw.core.subject import user_subject
@@ -242,14 +242,6 @@ async def ask(call: Call, text: str, file: discord.Attachment | None, quoted: Sa
     if shows_nothing(text):
         raise Refused(NO_QUESTION)
     assert isinstance(call.source, discord.Interaction)  # it is a slash command, or a form
-    begin = partial(AsideAnswer, call.source, call.client.settings.edit_interval_s)
-    if not await call.client.talk.ask(_question(call, text, quoted, file), begin):
-        raise Refused(NOT_HERE)
-    return NO_ANSWERS
-
-
-def _question(call: Call, text: str, quoted: Said | None, file: discord.Attachment | None) -> Inbound:
-    """The question as a message that nobody else sees."""
     client, number = call.client, call.source.id
     asked = wire.supposed(
         text,
@@ -262,11 +254,14 @@ def _question(call: Call, text: str, quoted: Said | None, file: discord.Attachme
     )
     place = replace(call.place, topic="", tags=()).aside()
     asked = replace(asked, place=place, session_key=place.session_key(call.user_id), quoted=quoted)
-    if file is None:
-        return asked
-    note = client.redactor.clean(scrub(wire.file_note(file)))
-    named = wire.file_of(file, number, call.user_id, call.channel.id, redactor=client.redactor)
-    return replace(asked, attachments=(note,), files=(named,))
+    if file is not None:
+        note = client.redactor.clean(scrub(wire.file_note(file)))
+        named = wire.file_of(file, number, call.user_id, call.channel.id, redactor=client.redactor)
+        asked = replace(asked, attachments=(note,), files=(named,))
+    begin = partial(AsideAnswer, call.source, client.settings.edit_interval_s)
+    if not await client.talk.ask(asked, begin):
+        raise Refused(NOT_HERE)
+    return NO_ANSWERS
 
 
 # ---------------------------------------------------------------------- the answer
@@ -286,10 +281,6 @@ class AsideAnswer(DiscordReply):
     ) -> None:
         super().__init__(Followups(interaction), None, edit_every_s=edit_every_s, shown=shown)
         self._person = interaction.user
-
-    def started(self) -> Self:
-        """This reply. Discord shows that we are thinking since the command was acknowledged."""
-        return self
 
     async def finish(self, ending: Ending = "other") -> str | None:
         """Show everything pushed, in a DM if the command can't take it. Returns its first message's id."""
