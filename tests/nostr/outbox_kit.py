@@ -1,6 +1,7 @@
 """What the tests of the outbox and of delivery share: events, units and an outbox that is full."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,8 +27,9 @@ def address(name: str) -> str:
     return f"discoclaw:ledger:{'c' * 32}:{name}"
 
 
+@functools.cache
 def signed(name: str, ts: int = START_S, *, content: str = "x") -> Event:
-    """A version of a record's event."""
+    """A version of a record's event. Signing is dear: one for each name, second and content."""
     return KEYS.sign(APP, content, [["d", address(name)], ["encrypted", "nip44"]], ts)
 
 
