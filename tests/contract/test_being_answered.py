@@ -11,6 +11,8 @@ from tests.contract.prompts import GROUP, MESSAGE, RECENT, REPLIED_TO, recent, s
 from tests.contract.world import Start, World
 
 HOOK = 777_000_000_000_000_001
+QUIET: dict[str, Any] = {"extraction_enabled": False, "summary_enabled": False}
+"""For what is not about learning, which asks the model twice as often."""
 
 
 def only(*people: Any) -> dict[str, Any]:
@@ -66,7 +68,7 @@ class TestTheAllowlist:
 
 class TestWhereItAnswers:
     async def test_is_the_listed_channels_by_their_respond_mode_and_every_dm(self, start: Start) -> None:
-        async with start() as world:
+        async with start(**QUIET) as world:
             await world.restart(channels=frozenset({str(world.dev.id)}))
             outside, inside = await thread_in(world, world.general), await thread_in(world, world.dev)
             for place, answered in (
@@ -79,7 +81,7 @@ class TestWhereItAnswers:
                 said = await world.says(world.ann, place, f"here in {place.id}?")
                 assert (said == "ok") is answered
             assert f"here in {world.general.id}" not in "".join(one.prompt for one in world.turns())
-        async with start() as world:
+        async with start(**QUIET) as world:
             for mode, said, mentioned, by_owner in (
                 ("all", True, True, True),
                 ("mention", False, True, True),
@@ -97,7 +99,7 @@ class TestWhereItAnswers:
                     assert await world.says(world.ann, world.ann_dm, "psst") == "ok"
 
     async def test_is_below_a_mention_or_reply_and_on_in_a_thread_or_forum_post(self, start: Start) -> None:
-        async with start(respond_mode="mention") as world:
+        async with start(**QUIET, respond_mode="mention") as world:
             world.brain.says("The answer is 42.", about="what is up")
             await world.bob.send(world.general, "the build is broken")
             await world.says(world.ann, world.general, f"{world.mention} what is up")
@@ -107,16 +109,16 @@ class TestWhereItAnswers:
             assert "The answer is 42." in section(world.prompt, REPLIED_TO)
             assert await world.says(world.ann, world.general, world.mention) == "ok"  # a bare mention
             assert len(world.turns()) == 3
-        async with start(respond_mode="mention", context_history=3) as world:
+        async with start(**QUIET, respond_mode="mention", context_history=3) as world:
             thread = await thread_in(world, world.general)
             assert await world.says(world.ann, thread, "nobody asked you") == "nobody asked you"
             assert await world.says(world.ann, thread, f"{world.mention} now you") == "ok"
             assert await world.says(world.bob, thread, "and go on") == "ok"
-            await world.restart()
+            await world.restart(**QUIET)
             assert await world.says(world.ann, thread, "still there?") == "ok"
             assert "and go on" in world.prompt
             assert await world.says(world.ann, world.general, "and here?") == "and here?"
-        async with start() as world:
+        async with start(**QUIET) as world:
             handle = world.guild.create_forum_channel("help")
             await world.env.settle()
             forum = world.env.bot.get_channel(handle.id)
@@ -253,7 +255,7 @@ class TestTheContextFiles:
     async def test_count_in_order_at_once_for_a_place_and_beside_the_programs_rules_about_memory(
         self, start: Start
     ) -> None:
-        async with start() as world:
+        async with start(**QUIET) as world:
             assert "House style" in await self.system(world, world.general)  # those of the program
             base, channels = self.folder(world), self.folder(world, "channels")
             for path, words in ((base / "2.md", "second\n"), (base / "1.md", "first\n")):
@@ -276,7 +278,7 @@ class TestTheContextFiles:
                 assert ('"Durable memory" is a dated selection' in system) is rules
 
     async def test_that_cannot_be_read_cost_no_answer_and_no_other_file(self, start: Start) -> None:
-        async with start() as world:
+        async with start(**QUIET) as world:
             base = self.folder(world)
             (base / "1.md").write_bytes(b"\xff\xfe\x00 binary")
             (base / "2.md").mkdir()

@@ -19,7 +19,7 @@ BACKEND = {
     "scope": "work/technical",
     "confidence": 0.8,
 }
-QUIET = {"extraction_enabled": False, "heartbeat_minutes": 0}
+QUIET = {"extraction_enabled": False, "summary_enabled": False, "heartbeat_minutes": 0}
 DAY_S = 86_400
 
 
@@ -283,7 +283,7 @@ class TestPersonasOfTheModel:
 
     @pytest.mark.design(286, 287)
     async def test_two_objects_of_one_triple_on_two_of_them_are_a_question(self, start: Start) -> None:
-        async with start(summary_enabled=False, **QUIET) as world:
+        async with start(**QUIET) as world:
 
             async def says(words: str) -> str:
                 return await world.says(world.ann, world.general, f"!memory {words}")
