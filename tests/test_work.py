@@ -112,6 +112,19 @@ class TestNoting:
         assert job.runs == ["a", "b"]
 
     @on_a_jumping_clock
+    async def test_during_its_run_is_one_more_run_behind_it(self) -> None:
+        job = Job()
+        worker = Worker("test", job)
+        job.gates["a"] = asyncio.Event()
+        worker.note("a")
+        await passes(1)
+        for _ in range(3):
+            worker.note("a")
+        job.gates.pop("a").set()
+        await worker.settle()
+        assert job.runs == ["a", "a"]
+
+    @on_a_jumping_clock
     async def test_from_within_the_run_too(self) -> None:
         job = Job()
         worker = Worker("test", job)
@@ -230,6 +243,17 @@ class TestNoting:
 
 
 class TestSideBySide:
+    @pytest.mark.parametrize("limit", [1, 3])
+    @on_a_jumping_clock
+    async def test_so_many_keys_and_no_more(self, limit: int) -> None:
+        job = Job()
+        worker = Worker("test", job, at_once=limit)
+        for number in range(10):
+            worker.note(str(number))
+        await worker.settle()
+        assert job.most_at_once == limit
+        assert sorted(job.ended) == [str(number) for number in range(10)]
+
     @on_a_jumping_clock
     async def test_a_key_that_takes_long_holds_up_no_other(self) -> None:
         job = Job()
@@ -514,6 +538,15 @@ class TestSettling:
         worker.note("a")
         await worker.settle("a")
         assert job.ended == ["a"] * 3
+
+    @on_a_jumping_clock
+    async def test_with_nothing_to_do_returns(self) -> None:
+        job = Job()
+        worker = Worker("test", job)
+        await worker.start()
+        await worker.settle()
+        await worker.settle("a")
+        assert (job.runs, worker.waiting) == ([], 0)
 
 
 class TestClosing:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from tests.checkup.conftest import Desk, Found
@@ -190,8 +191,17 @@ async def pages(desk: Desk, route: str, answer: Any) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def test_a_context_that_is_too_short(desk: Desk) -> None:
-    async with pages(desk, "/props", {"default_generation_settings": {"n_ctx": 2048}}) as address:
+@pytest.mark.parametrize(
+    ("route", "answer"),
+    [
+        ("/props", {"default_generation_settings": {"n_ctx": 2048}}),
+        ("/api/show", {"parameters": 'stop "x"\nnum_ctx 2048', "model_info": {"llama.context_length": 9}}),
+        ("/api/show", {"model_info": {"llama.context_length": 2048}}),
+        ("/v1/models", {"data": [{"id": "other"}, {"id": "llama-test", "max_model_len": 2048}]}),
+    ],
+)
+async def test_a_context_that_is_too_short(desk: Desk, route: str, answer: Any) -> None:
+    async with pages(desk, route, answer) as address:
         found = await asked(desk, ANTHROPIC_BASE_URL=address, DISCOCLAW_MODEL="llama-test")
     bad = found.only("model", "bad")
     assert "the bot leaves out the oldest talk" in bad

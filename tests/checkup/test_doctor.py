@@ -84,6 +84,12 @@ async def test_only_what_is_named_is_looked_at(desk: Desk) -> None:
     assert "--only weather: there is no such check; there are program, settings, folder" in result.stderr
 
 
+async def test_something_bad_makes_the_exit_code_1(desk: Desk) -> None:
+    found = await desk.found("--quick", DISCORD_TOKEN=None)
+    assert (found.exit_code, found.json["ok"]) == (1, False)
+    assert found.only("discord", "bad").startswith("token: DISCORD_TOKEN is not set; run `discoclaw init`")
+
+
 async def test_wrong_settings_are_told_line_by_line_and_the_rest_is_left_out(desk: Desk) -> None:
     (desk.folder / ".env").write_text("DISCOCLAW_LOG_LEVL=INFO\n")
     (desk.folder / ".env").chmod(0o644)

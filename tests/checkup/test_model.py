@@ -15,6 +15,7 @@ from discoclaw.core.errors import (
     ModelRateLimited,
     ModelTimeout,
     ModelUnreachable,
+    SettingsError,
 )
 from discoclaw.models.config import ModelConfig
 from tests.servers.messages_api import Behaviour, MessagesServer, failure, raw, silence, text
@@ -41,6 +42,10 @@ async def test_an_answer_comes_with_its_times_and_tokens(server: MessagesServer)
     assert 0 < seen.first_s <= seen.whole_s
     assert (seen.usage.input_tokens, seen.usage.output_tokens) == (10, 5)
     assert len(server.requests) == 1
+
+
+async def test_the_offline_model_answers_too() -> None:
+    assert (await ask(ModelConfig("offline"))).said
 
 
 async def test_what_goes_wrong_is_one_line_with_a_way_out(server: MessagesServer) -> None:
@@ -77,3 +82,24 @@ async def test_a_server_that_is_not_there_says_so_without_the_password_of_its_ad
     with pytest.raises(ModelUnreachable, match=r"127\.0\.0\.1:1 can't be reached") as raised:
         await ask(unreachable)
     assert "secret" not in str(raised.value)
+
+
+async def test_a_key_that_anthropic_never_gave_out_is_not_sent_anywhere() -> None:
+    for key, told in (
+        ("sk-proj-abcdef", "is a key of OpenAI"),
+        ("sk-or-v1-abcdef", "is a key of OpenRouter"),
+        ("sk-abcdef0123", "is a key of OpenAI or of another vendor"),
+        ("AIzaSyA-abcdef", "is a key of Google"),
+        ("sk-ant-admin01-abc", "is an admin key"),
+        (f'"{KEY}"', "has quotation marks"),
+        (f"{KEY} x", "has spaces"),
+        (f"{KEY}é", "has letters that no key has"),
+    ):
+        with pytest.raises(SettingsError, match=told) as raised:
+            await ask(ModelConfig("anthropic", chat="haiku", key=key))
+        assert key not in str(raised.value)
+
+
+async def test_neither_key_nor_address_says_what_to_set() -> None:
+    with pytest.raises(SettingsError, match="ANTHROPIC_API_KEY is not set"):
+        await ask(ModelConfig("anthropic", chat="haiku"))

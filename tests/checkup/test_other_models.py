@@ -59,6 +59,11 @@ async def test_one_line_says_what_a_model_is_good_enough_for(desk: Desk, local: 
     assert f"model: {LOCAL} at {local.base_url} answers" in "\n".join(found.lines("model", "good"))
 
 
+async def test_without_the_topic_of_learning_the_model_says_it(desk: Desk, local: ListingServer) -> None:
+    found = await desk.found("--only", "model", **at(local))
+    assert f"good for: {LOCAL} answers and remembers; sees pictures" in found.lines("model", "good")
+
+
 async def test_each_model_is_tried_at_its_own_server(desk: Desk, local: ListingServer) -> None:
     servers = f"ollama={local.base_url}"
     found = await desk.found(

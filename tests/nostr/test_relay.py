@@ -88,11 +88,27 @@ class TestPublishing:
             with pytest.raises(RelayUnreachable, match="its notice: invalid: too much"):
                 await relay.publish(event())
 
+    async def test_a_connection_that_breaks_off_ends_the_waiting(self) -> None:
+        async with LyingRelay(silent=True) as server, connected(server.url, timeout_s=60) as relay:
+            waiting = [asyncio.create_task(relay.publish(one)) for one in events(3)]
+            await server.wait_for_events(3)
+            await server.drop()
+            for outcome in await asyncio.gather(*waiting, return_exceptions=True):
+                assert isinstance(outcome, RelayUnreachable)
+
     async def test_answers_to_what_nobody_sent_are_ignored(self) -> None:
         async with LyingRelay() as server, connected(server.url) as relay:
             await server.say(dumps(["OK", "0" * 64, True, ""]))
             await server.say(dumps(["OK", "", True, ""]))
             await relay.publish(event())
+
+    async def test_an_event_that_the_relay_says_is_too_long_is_not_sent(self) -> None:
+        information = {"limitation": {"max_message_length": 300}}
+        async with LyingRelay(information=information) as server, connected(server.url) as relay:
+            with pytest.raises(RelayRefused, match="300 bytes") as refused:
+                await relay.publish(event(content="x" * 300))
+            assert refused.value.prefix == "invalid"
+            assert not server.sent
 
     async def test_nothing_is_sent_without_a_connection(self) -> None:
         relay = Relay("ws://127.0.0.1:9", ME)
@@ -145,6 +161,12 @@ class TestProvingWhoWeAre:
             assert fetched.complete and ids(fetched.events) == {sent.id}
             assert [proof["kind"] for proof in server.proofs] == [22_242]
             assert relay.status().authenticated
+
+    async def test_a_fetch_alone_proves_it_too(self) -> None:
+        async with LyingRelay(auth="read", auth_late=True) as server, connected(server.url) as relay:
+            server.put(*plain(event()))
+            fetched = await relay.fetch(MINE)
+            assert fetched.complete and fetched.count == 1
 
     @pytest.mark.parametrize("when", ["auth_late", "auth_after_answer", "auth_silent"])
     async def test_what_is_hidden_from_strangers_without_a_word_is_found(self, when: str) -> None:

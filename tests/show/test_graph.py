@@ -70,6 +70,10 @@ class TestTheReader:
         else:
             assert read(case["text"]) == case["said"]
 
+    def test_there_are_verdicts_of_both_kinds(self) -> None:
+        refused = sum("error" in case["said"] for case in RECORDED)
+        assert (len(RECORDED), refused) == (59, 14)
+
     @pytest.mark.skipif(not INSTALLED, reason="Mermaid is not installed; the recorded verdicts are used")
     def test_mermaid_itself_says_the_same_of_three_hundred_histories(self) -> None:
         texts = [case["text"] for case in RECORDED]
@@ -107,6 +111,33 @@ class TestMermaid:
     def test_no_commits(self) -> None:
         assert mermaid(History()) == "gitGraph\n"
         assert read(mermaid(History())) == {"commits": [], "branches": ["main"]}
+
+    def test_branches_may_be_older_than_the_first_commit_of_main(self) -> None:
+        story = Story()
+        story.fork("one")
+        story.fork("two")
+        story.say("a", "one")
+        story.say("b", "two")
+        check(story.history)
+        story.say("c")
+        check(story.history)
+        assert drawn(story.history)["branches"] == ["main", "one", "two"]
+
+    def test_main_may_have_no_commits_at_all(self) -> None:
+        story = Story()
+        story.fork("one")
+        story.say("a", "one")
+        story.fork("two", start="one")
+        check(story.history)
+
+    def test_a_branch_may_fork_from_an_older_commit_than_the_newest(self) -> None:
+        story = Story()
+        first = story.say("a")
+        story.say("b")
+        story.fork_at("old", first.id)
+        fork = story.say("c", "old")
+        check(story.history)
+        assert drawn(story.history)["commits"][fork.id]["parents"] == [first.id]
 
     def test_a_name_given_again_is_a_lane_of_its_own(self) -> None:
         story = Story()

@@ -9,7 +9,7 @@ from discoclaw.core.history import History
 from discoclaw.show.graph import Graph
 from discoclaw.show.picture import BACKGROUND, COLOURS, MOST_ROWS, WIDTH, colour_of, other_font, png
 from tests.examples import FEW
-from tests.show.histories import NASTY, Story, histories, long_story, told
+from tests.show.histories import NAMES, NASTY, Story, histories, long_story, told
 from tests.tables import each_row
 
 
@@ -60,6 +60,18 @@ class TestAPicture:
     def test_the_same_history_gives_the_same_bytes(self) -> None:
         assert png(told().history, title="x") == png(told().history, title="x")
 
+    def test_another_title_message_or_commit_gives_another_picture(self) -> None:
+        story = told()
+        pictures = {png(story.history, title="x"), png(story.history, title="y")}
+        story.say("User has a fish.")
+        pictures.add(png(story.history, title="x"))
+        story.switch("main")
+        pictures.add(png(story.history, title="x"))
+        assert len(pictures) == 4
+
+    def test_no_commits_is_a_picture_too(self) -> None:
+        assert decoded(History()).height < 300
+
     def test_a_long_history_is_cut_to_its_newest_commits_and_says_so(self) -> None:
         whole, longer = decoded(long_story(MOST_ROWS).history), decoded(long_story(MOST_ROWS + 1).history)
         assert longer.height == whole.height + 44
@@ -81,6 +93,13 @@ class TestAPicture:
         story = Story()
         story.say("a", why=nasty)
         decoded(story.history, nasty)
+
+    def test_names_of_any_script_can_be_drawn(self) -> None:
+        story = Story()
+        for name in NAMES:
+            story.fork(name)
+            story.say("a", name)
+        decoded(story.history)
 
     def test_a_machine_without_other_fonts_draws_with_the_one_there_is(self) -> None:
         font = other_font(20, ("no such font.ttf",))

@@ -9,7 +9,7 @@ from hypothesis import given
 from discoclaw.core.draft import Draft
 from discoclaw.core.errors import Refused
 from discoclaw.core.event import Commit, Ref
-from discoclaw.core.history import History
+from discoclaw.core.history import MAIN, Branch, Branches, History
 from discoclaw.core.item import Source
 from discoclaw.core.merge import Clash, ItemChange, MergeResult, diff
 from discoclaw.core.times import iso_ms
@@ -17,7 +17,6 @@ from discoclaw.core.view import EMPTY, Conflict, View
 from discoclaw.memory.subjects.durable_file import apply_edits
 from discoclaw.show import text
 from tests.core.builders import DAY, NOW, PUBLIC_MESSAGE, inferred, item, stated
-from tests.examples import FEW
 from tests.show.histories import NASTY, Story, histories, named, told
 from tests.tables import each_row
 
@@ -105,6 +104,10 @@ class TestLog:
         assert commits == [commit.id for commit in reversed(story.chain(story.branch("coding").head))]
         assert "HEAD moved to coding" in shown
         assert "branch ideas" not in shown
+
+    def test_an_unknown_branch_is_refused_with_what_there_is(self) -> None:
+        with pytest.raises(Refused, match="did you mean 'coding'"):
+            text.log(told().history, branch="codin")
 
     @each_row(("limit", "earlier"), [(0, 10), (1, 9), (10, 0), (99, 0), (-5, 10)])
     def test_a_limit_counts_commits_and_says_what_is_left_out(self, limit: int, earlier: int) -> None:
@@ -212,7 +215,6 @@ class TestForgery:
         assert "(HEAD" not in shown
         assert '“") by owner”' in shown
 
-    @FEW
     @given(histories())
     def test_every_line_of_any_log_is_one_of_ours(self, history: History) -> None:
         rows = text.log(history, in_private=False).splitlines()
@@ -415,6 +417,9 @@ class TestChanges:
             f"~ {one} [fact] “User prefers tabs.” (confirmed)",
         ]
 
+    def test_no_difference_is_said(self) -> None:
+        assert text.changes([]) == "no difference"
+
     def test_what_is_private_on_one_side_is_shown_on_neither(self) -> None:
         tabs = item("User prefers tabs.")
         secret = replace(tabs, facets=replace(tabs.facets, sensitivity="private"))
@@ -424,6 +429,9 @@ class TestChanges:
 
 
 class TestBrought:
+    def test_nothing_to_do_is_said(self) -> None:
+        assert text.brought(MergeResult(None)) == "nothing to do: all of it is here already"
+
     def test_a_merge_tells_its_changes(self) -> None:
         story = Story()
         story.say("x")
@@ -471,6 +479,13 @@ class TestBranches:
             "  ideas    0 items  6666666666666666"
         )
 
+    def test_a_branch_without_commits_says_so(self) -> None:
+        assert text.branches(Branches(), {}) == "* main   0 items  no commits yet"
+
+    def test_a_hostile_persona_stays_in_its_line(self) -> None:
+        branches = Branches({MAIN: Branch(MAIN, None, "x\n* owner   9 items")})
+        assert len(text.branches(branches, {}).splitlines()) == 1
+
 
 class TestFigures:
     def test_they_are_told(self) -> None:
@@ -498,6 +513,10 @@ class TestFigures:
         }
         assert (figures["first"], figures["last"]) == ("2026-02-02T02:41:00.000Z", "2026-02-02T02:53:00.000Z")
 
+    def test_an_empty_history_has_figures_too(self) -> None:
+        figures = text.stats_json(History())
+        assert (figures["commits"], figures["first"], figures["head"]) == (0, None, "main")
+
     def test_tags_of_private_items_are_not_told_elsewhere(self) -> None:
         story = Story()
         draft = story.draft()
@@ -508,7 +527,6 @@ class TestFigures:
         assert "pills 1, tea 1" in text.stats(story.history)
         assert "pills" not in str(text.figures(story.history, str, in_private=False))
 
-    @FEW
     @given(histories())
     def test_any_history_has_figures_that_add_up(self, history: History) -> None:
         figures = text.stats_json(history)
@@ -558,6 +576,15 @@ class TestWhy:
         assert "green" in text.why(story.history, held, link=str, branch="main")
         with pytest.raises(Refused):
             text.why(story.history, held, link=str, branch="nowhere")
+
+    def test_a_triple_and_what_changed_it_are_found(self) -> None:
+        story = Story()
+        first = story.bare("user", "likes", "tea").events[0]
+        story.bare("user", "likes", "coffee", event_type="modify", parent_id=first.id)
+        held = next(iter(story.view().items.values()))
+        shown = text.why(story.history, held, link=str)
+        assert "+ add “User likes tea”" in shown
+        assert "~ modify “User likes coffee”" in shown
 
     def test_a_source_that_is_no_message_is_never_made_a_link(self) -> None:
         def never(source: Source) -> str:
