@@ -288,6 +288,8 @@ class Purger(Derived, Listener):
                 await self._take_up(subject)
             if subject in done:
                 self._done(subject)
+        # Whoever took something back removes it from the store, unless they are killed before that.
+        await self._follower.renewed(names, RETRY_S)
 
     async def _take_up(self, subject: str) -> None:
         try:

@@ -1,10 +1,14 @@
 """What is taken back in one process is let go of in every process that shares the store."""
 
+import pytest
+
 from discoclaw.core.draft import Draft, Origin
 from discoclaw.core.purge import Derived, Phase, Purge
+from discoclaw.memory import purge
 from discoclaw.memory.conversations.responses import Response
 from tests.memory.kit import ANN, Clock
 from tests.memory.processes import Process
+from tests.memory.sharing import until
 
 WORDS = "I like tulips from Leiden"
 ANNS = ANN.removeprefix("user-")
@@ -27,14 +31,14 @@ class Window(Derived):
             self.ended.append(purge.subject)
 
 
+def forgetting(draft: Draft) -> None:
+    for item in list(draft.items.values()):
+        draft.deprecate(item, Origin("stated"))
+
+
 async def forget(process: Process) -> None:
     """Let Ann forget all she said, and wait until it is removed."""
-
-    def wish(draft: Draft) -> None:
-        for item in list(draft.items.values()):
-            draft.deprecate(item, Origin("stated"))
-
-    await process.storage.purger.told(ANN, process.memory.change(ANN, "forgotten", wish))
+    await process.storage.purger.told(ANN, process.memory.change(ANN, "forgotten", forgetting))
 
 
 async def cache(process: Process, clock: Clock, subject: str = ANN) -> None:
@@ -83,6 +87,21 @@ class TestWhatWasTakenBackElsewhere:
         await forget(here)
         await there.hear()
         assert [b"tulips" in one.on_this_machine() for one in two] == [False, False]
+
+    async def test_is_removed_from_the_store_though_that_process_never_comes_to_it(
+        self, two: list[Process], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(purge, "RETRY_S", 0.01)
+        here, there = two
+        await here.remember(ANNS, WORDS)
+        await here.sum_up(SESSION, f"Ann: {WORDS}")
+        summaries = here.memory.disk.documents("rolling")
+        assert await there.known(ANNS) == [WORDS] and summaries.names()
+        clock.forward(minutes=1)
+        await there.storage.purger.close()  # as if it were killed right behind the commit
+        await there.memory.change(ANN, "forgotten", forgetting)
+        await here.hear()
+        await until(lambda: not summaries.names())
 
     async def test_may_be_used_again_once_it_is_removed_from_the_store(
         self, two: list[Process], clock: Clock

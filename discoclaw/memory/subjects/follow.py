@@ -96,10 +96,10 @@ class Follower(Listener):
     def recorded(self, subject: str) -> None:
         self.touch(subject)
 
-    async def renewed(self, names: Collection[str]) -> None:
+    async def renewed(self, names: Collection[str], after_s: float = 0.0) -> None:
         if self._follows:  # else it is found when we catch up
             for subject in filter(None, map(_about, names)):
-                self.touch(subject)
+                self.touch(subject, after_s)
 
     def touch(self, subject: str, after_s: float = 0.0) -> None:
         """Queue a subject that changed. Never blocks. After a recent failure it still waits out its pause."""
