@@ -136,7 +136,7 @@ class Metered(WrappedModel):
 # ----------------------------------------------------------------------
 # A place to run a case in: a data folder of its own, the store and the loops as the bot has them.
 #
-# `app/learning` builds the loops, so only the model differs. The settings are the defaults, whatever `.env`
+# `app/models` builds the loops, so only the model differs. The settings are the defaults, whatever `.env`
 # says, so that figures can be compared. The folder is a temporary one and is removed afterwards.
 
 

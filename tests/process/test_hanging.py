@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from discoclaw.bot.answers import SLOW, STOPPING
 
+from discoclaw.bot.commands.context import SLOW, STOPPING
 from discoclaw.session.toolbox import MEMORY_LATE
 from tests.process.house import House
 from tests.process.test_life import assert_whole

@@ -138,6 +138,7 @@ async def test_after_a_kill_each_shard_goes_on_where_it_was(club: Club) -> None:
 
 
 async def test_shards_of_one_bucket_identify_five_seconds_apart(club: Club) -> None:
+    await club.running()
     bot = club.house.lives[-1]
     bot.terminate()
     await bot.ended()
