@@ -219,13 +219,12 @@ async def choice(at: Pressed) -> Answer:
     except verbs.AlreadySettled as already:  # the menu stays: it shows what is left
         note = sentence(already)
     message = at.press.message
-    private = at.press.guild_id is None or (message is not None and message.flags.ephemeral)
     card = message is not None and message.flags.components_v2
     left = waiting(
         at.user_id,
         await _waiting(at),
         branch,
-        in_private=card or private,
+        in_private=card or at.hidden,
         days=at.commands.settings.pending_days,
     )
     return replace(left.said(note), plain=not card)

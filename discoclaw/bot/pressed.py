@@ -86,6 +86,12 @@ class Pressed:
         return self.press.message
 
     @property
+    def hidden(self) -> bool:
+        """Whether only the person sees what comes of it; a form below no message is answered like that."""
+        message = self.press.message
+        return self.press.guild_id is None or message is None or message.flags.ephemeral
+
+    @property
     def place(self) -> Place:
         message = self.press.message
         return wire.place_of(message.channel if message is not None else cast(Any, self.press.channel))
@@ -242,10 +248,8 @@ async def answered(at: Pressed) -> None:
 
 async def _told(at: Pressed) -> Outcome:
     """The result of a press, and below it what it took back."""
-    press = at.press
-    hidden = press.guild_id is None or press.message is None or press.message.flags.ephemeral
     outcome, taken_back = await at.commands.telling.told(
-        press.user, at.place, at.control.do(at), in_private=hidden
+        at.press.user, at.place, at.control.do(at), in_private=at.hidden
     )
     lines = taken_back.splitlines()
     if isinstance(outcome, str):

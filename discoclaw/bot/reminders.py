@@ -275,12 +275,14 @@ async def zone(at: Pressed) -> Form:
 
 
 @CONTROLS.on(rf"setzone:{USER}:{_ID}")
-async def set_zone(at: Pressed) -> Answer:
-    """Set it as the command does, and show when the reminder comes now."""
+async def set_zone(at: Pressed) -> Outcome:
+    """Set it as the command does, and show when the reminder comes now, unless it is over."""
     told = await at.commands.turn(at.press, "memory timezone", at.values["city"], 1)
-    one, clock = await _present(at), await _clock(at)
-    said = told.as_text(in_private=at.press.guild_id is None)
-    return confirmed(at.user_id, one, clock, in_private=at.press.guild_id is None, note=f"\n{NOTE}{said}")
+    note = f"{NOTE}{told.as_text(in_private=at.hidden)}"
+    one = (await at.context.store.branches(at.subject)).reminders.get(at.known["id"])
+    if one is None:
+        return note
+    return confirmed(at.user_id, one, await _clock(at), in_private=at.hidden, note=f"\n{note}")
 
 
 @CONTROLS.on(rf"snooze:{USER}:{_ID}:{_MINUTES}:{_TOKEN}")
@@ -360,9 +362,8 @@ async def _present(at: Pressed) -> Reminder:
 
 
 async def _clock(at: Pressed) -> Clock:
-    hidden = at.press.guild_id is None or (at.press.message is not None and at.press.message.flags.ephemeral)
     memory, default = at.context.store, at.press.client.settings.zone
-    return await verbs.clock_of(memory, at.subject, default, in_private=hidden)
+    return await verbs.clock_of(memory, at.subject, default, in_private=at.hidden)
 
 
 async def _list(at: Pressed, note: str) -> Outcome:

@@ -233,7 +233,7 @@ def in_words(reminder: Reminder, clock: Clock) -> str:
 
 
 def for_model(reminder: Reminder, clock: Clock) -> str:
-    """The same for a model, without markup."""
+    """When a reminder comes next, and how it repeats, for a model: in plain text, and in no relative time."""
     at = due(reminder, clock.zone)
     rule = words_of_rule(reminder)
     when = minute(at, clock.zone) if clock.shown else f"{local(at, clock.zone):%H:%M} on the person's clock"

@@ -304,6 +304,13 @@ class TestAskedForInTalk:
         async with start(**QUIET) as world:
             await world.says(world.ann, world.general, "!remind in 20 minutes to eat")  # in whatever zone
             assert labels(world.general.last_message) == ["Undo"]
+            await world.says(world.ann, world.general, "!remind tomorrow at 9 to call")
+            card = world.general.last_message
+            await later(world, 2 * DAY_S)  # it is over, and where they are still counts
+            form = await world.ann.click(card, label="My time zone")
+            await world.ann.submit_modal(form, {"city": "New York"})
+            shown = next(one for one in world.general.history() if one.id == card.id)
+            assert said(shown).startswith("-# From now on your time zone is `America/New_York`")
 
     async def test_undo_below_the_answer_cancels_it(self, start: Start) -> None:
         async with start(**QUIET) as world:
